@@ -1,0 +1,1 @@
+//! etwprof: where did the CPU time go, for native, kernel and .NET code, from ETW traces.

@@ -1,0 +1,3 @@
+//! The `etwprof` program.
+
+fn main() {}
