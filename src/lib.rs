@@ -6,3 +6,8 @@ pub mod event;
 pub mod events;
 pub mod guid;
 pub mod mmap;
+pub mod prefix_tree;
+pub mod profile;
+pub mod report;
+pub mod symbols;
+pub mod trace;

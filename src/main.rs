@@ -1,3 +1,7 @@
-//! The `etwprof` program.
+//! The `etwprof` program: see [`cli`].
 
-fn main() {}
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -35,7 +35,11 @@ pub(super) fn open(path: &Path, bytes: &[u8]) -> Result<Vec<LogFile>, EtlError> 
         }
         let limit = member.compressed_size().saturating_mul(LARGEST_EXPANSION).saturating_add(1 << 16);
         let map = unpack(&mut member, limit).map_err(|error| broken(ZipError::Io(error)))?;
-        let map = map.ok_or_else(|| EtlError::ArchiveTooLarge { path: path.to_owned(), member: name.clone(), limit })?;
+        let map = map.ok_or_else(|| EtlError::ArchiveTooLarge {
+            path: path.to_owned(),
+            member: name.clone(),
+            limit,
+        })?;
         files.push(LogFile::new(path.join(&name), Bytes::Mapped(map))?);
     }
     if files.is_empty() {

@@ -68,7 +68,8 @@ impl BufferHeader {
     /// True when nothing in it contradicts itself.
     pub(super) fn plausible(&self) -> bool {
         let header = HEADER as u32;
-        let sizes = self.size >= header && self.size <= LARGEST && self.saved >= header && self.saved <= LARGEST;
+        let sizes =
+            self.size >= header && self.size <= LARGEST && self.saved >= header && self.saved <= LARGEST;
         sizes && self.flags & !0x7f == 0 && self.kind <= 7 && (self.compressed() || self.saved <= self.size)
     }
 }

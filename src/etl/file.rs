@@ -261,7 +261,8 @@ impl<'a> Index<'a> {
             (offset + 1..self.bytes.len()).find(|next| self.chain_at(*next))
         } else {
             let step = self.session_size.max(512);
-            let aligned = (1..).map(|n| offset.saturating_add(n * step)).take_while(|next| *next < self.bytes.len());
+            let aligned =
+                (1..).map(|n| offset.saturating_add(n * step)).take_while(|next| *next < self.bytes.len());
             aligned.into_iter().find(|next| self.header_at(*next).is_some())
         };
         let next = next.unwrap_or(self.bytes.len());

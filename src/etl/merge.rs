@@ -117,7 +117,13 @@ impl<'a, 'p> Merge<'a, 'p> {
                     Order::Trusted => entry.first,
                     Order::Checked => self.earliest(file, entry),
                 };
-                places.push(Place { time, file: file_index as u32, buffer: index as u32, offset: 0, slot: 0 });
+                places.push(Place {
+                    time,
+                    file: file_index as u32,
+                    buffer: index as u32,
+                    offset: 0,
+                    slot: 0,
+                });
             }
         }
         places
@@ -270,7 +276,11 @@ impl<'a, 'p> Merge<'a, 'p> {
         }
         let inside = if entry.compressed { 0 } else { buffer::HEADER + end };
         let kind = DamageKind::Record { skipped: records.len() - end };
-        self.damage.push(Damage { path: file.path().to_owned(), offset: (entry.offset + inside) as u64, kind });
+        self.damage.push(Damage {
+            path: file.path().to_owned(),
+            offset: (entry.offset + inside) as u64,
+            kind,
+        });
     }
 }
 

@@ -198,7 +198,18 @@ fn manifest<'a>(record: &'a [u8], blank: Event<'a>, pointer: Pointer) -> Option<
     let body = record.get(80..)?;
     let items = if flags & 1 != 0 { items_length(body) } else { 0 };
     let (items, payload) = body.split_at_checked(items)?;
-    Some(Event { provider, kind: Kind::Manifest(id), opcode, version, pointer, pid, tid, items, payload, ..blank })
+    Some(Event {
+        provider,
+        kind: Kind::Manifest(id),
+        opcode,
+        version,
+        pointer,
+        pid,
+        tid,
+        items,
+        payload,
+        ..blank
+    })
 }
 
 /// The bytes that extended items take: bit 0 of an item's linkage says that another follows.

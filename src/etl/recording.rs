@@ -36,7 +36,8 @@ impl Recording {
         let mut files = Vec::new();
         for path in paths {
             let path = path.as_ref();
-            let map = Mapped::open(path).map_err(|source| EtlError::Open { path: path.to_owned(), source })?;
+            let map =
+                Mapped::open(path).map_err(|source| EtlError::Open { path: path.to_owned(), source })?;
             if archive::is_zip(&map) {
                 files.extend(archive::open(path, &map)?);
             } else {
@@ -109,7 +110,8 @@ impl Recording {
             // Checked order cannot break; should it ever, an empty reading is better than a wrong one.
             Err(Disorder) => (start(), Vec::new()),
         };
-        let mut damage: Vec<Damage> = self.files.iter().flat_map(|file| file.damage.iter().cloned()).chain(met).collect();
+        let mut damage: Vec<Damage> =
+            self.files.iter().flat_map(|file| file.damage.iter().cloned()).chain(met).collect();
         damage.sort_by(|a, b| (&a.path, a.offset).cmp(&(&b.path, b.offset)));
         Reading { value, damage }
     }

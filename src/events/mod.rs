@@ -28,9 +28,7 @@ pub struct Malformed;
 #[inline]
 pub fn decode<'a>(event: &Event<'a>) -> Result<Decoded<'a>, Malformed> {
     match event.kind {
-        Kind::Classic => {
-            Ok(kernel::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::Kernel))
-        }
+        Kind::Classic => Ok(kernel::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::Kernel)),
         Kind::Manifest(_) | Kind::Message(_) | Kind::Unknown(_) => Ok(Decoded::Other),
     }
 }

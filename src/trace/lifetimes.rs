@@ -99,14 +99,18 @@ impl Lifetimes {
     pub(super) fn at(&self, id: u32, time: Ticks) -> Option<u32> {
         let of_id = self.by_id.get(&id)?;
         let starts_by = |time: Ticks| {
-            move |index: &u32| self.life(*index).is_some_and(|life| life.start.is_none_or(|start| start <= time))
+            move |index: &u32| {
+                self.life(*index).is_some_and(|life| life.start.is_none_or(|start| start <= time))
+            }
         };
         let later = Ticks(time.0.saturating_add(self.early));
         let soon = of_id.iter().rposition(starts_by(later)).and_then(|place| of_id.get(place)).copied()?;
         // One that starts within the tolerance owns the moment only if nobody else is alive.
         let now = of_id.iter().rev().copied().find(|index| starts_by(time)(index));
         match now {
-            Some(now) if self.life(now).is_some_and(|life| life.end.is_none_or(|end| time < end)) => Some(now),
+            Some(now) if self.life(now).is_some_and(|life| life.end.is_none_or(|end| time < end)) => {
+                Some(now)
+            }
             _ => Some(soon),
         }
     }

@@ -87,7 +87,9 @@ fn strip_prefix<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
 }
 
 fn find(text: &str, part: &str) -> Option<usize> {
-    text.char_indices().map(|(at, _)| at).find(|at| text.get(*at..).is_some_and(|t| strip_prefix(t, part).is_some()))
+    text.char_indices()
+        .map(|(at, _)| at)
+        .find(|at| text.get(*at..).is_some_and(|t| strip_prefix(t, part).is_some()))
 }
 
 /// The last component of a Windows path.

@@ -111,11 +111,7 @@ impl Processes {
 
     /// Whose `pid` it was at `time`; one made up if nothing tells.
     pub(super) fn at(&mut self, pid: u32, time: Ticks) -> ProcessId {
-        let index = self.lives.at(pid, time).unwrap_or_else(|| match self.lives.first(pid) {
-            // An earlier owner was made up before, or the first known one came later: that one is somebody else.
-            Some(first) if self.lives.life(first).is_some_and(|life| life.start.is_none()) => first,
-            _ => self.lives.unseen(pid),
-        });
+        let index = self.lives.at(pid, time).unwrap_or_else(|| self.lives.unseen(pid));
         self.fit();
         if let Some(process) = self.all.get_mut(index as usize) {
             process.pid = pid;

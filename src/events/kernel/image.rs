@@ -128,9 +128,7 @@ pub(super) fn decode_id<'a>(event: &Event<'a>) -> Option<Option<ImageId<'a>>> {
             name: r.ansi(),
             managed: event.opcode == 37,
         },
-        38 | 40 => {
-            ImageId::Mark { base: p.read(&mut r)?, pid: r.u32()?, reproducible: event.opcode == 40 }
-        }
+        38 | 40 => ImageId::Mark { base: p.read(&mut r)?, pid: r.u32()?, reproducible: event.opcode == 40 },
         64 => ImageId::Version {
             size: r.u32()?,
             timestamp: r.u32()?,

@@ -27,8 +27,7 @@ pub(super) fn decode_cpu<'a>(event: &Event<'a>) -> Option<Cpu<'a>> {
     r.skip(8)?;
     let mut names = r;
     let computer = names.utf16();
-    let mut cpu =
-        Cpu { mhz, processors, memory_mb, computer, architecture: None, highest_user_address: 0 };
+    let mut cpu = Cpu { mhz, processors, memory_mb, computer, architecture: None, highest_user_address: 0 };
     // 256 and 134 characters of names, then pointers.
     if event.version >= 2 && r.skip(512 + 268 + event.pointer.bytes()).is_some() {
         cpu.highest_user_address = event.pointer.read(&mut r).unwrap_or(0);

@@ -124,4 +124,3 @@ pub(super) fn decode_ready(event: &Event<'_>) -> Option<ReadyThread> {
     let mut r = event.reader();
     Some(ReadyThread { tid: r.u32()?, adjust_reason: r.u8()?, adjust_increment: r.i8()?, flags: r.u8()? })
 }
-

@@ -1,0 +1,304 @@
+//! What can be typed. Help, completions and the man page are made from it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use clap::builder::Styles;
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+const STYLES: Styles = Styles::styled()
+    .header(Style::new().bold())
+    .usage(Style::new().bold())
+    .literal(AnsiColor::Cyan.on_default())
+    .placeholder(AnsiColor::Green.on_default())
+    .error(ERROR);
+
+const EXAMPLES: &str = "\
+Examples:
+  etwprof convert trace.etl                   the call tree of a recording, on any system
+  etwprof convert trace.etl -o flame.svg      its flame graph
+  etwprof info trace.etl                      what is in it, and what was lost
+  etwprof --pid 1234 --duration 10s           profile a running process (Windows)
+  etwprof -- app.exe args                     run a program and profile it (Windows)
+
+Exit codes: 0 done, 1 the work failed, 2 the command line is wrong.";
+
+/// Where did the CPU time go? A sampling profiler for Windows and .NET, built on ETW.
+///
+/// Profiles live on Windows, and opens .etl recordings on any system.
+#[derive(Debug, Parser)]
+#[command(
+    name = "etwprof",
+    version,
+    styles = STYLES,
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
+    #[command(flatten)]
+    pub(crate) live: Live,
+
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, display_order = 900)]
+    pub(crate) color: Color,
+
+    /// Say nothing but errors
+    #[arg(short, long, global = true, display_order = 901)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Turn a recording into a call tree, a flame graph or folded stacks
+    Convert(Convert),
+    /// Tell what is in a recording: machine, processes, samples, modules, losses
+    Info(Info),
+    /// Count the events of a recording by provider, event and version
+    Events(Events),
+    /// Print the completions of a shell
+    #[command(after_help = "Example:\n  etwprof completions bash > /etc/bash_completion.d/etwprof")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page
+    #[command(after_help = "Example:\n  etwprof man > etwprof.1")]
+    Man,
+}
+
+/// Profiling live.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Live profiling (Windows)")]
+pub(crate) struct Live {
+    /// Profile the process with this id (repeatable)
+    #[arg(long, value_name = "N")]
+    pub(crate) pid: Vec<u32>,
+
+    /// Profile the processes of this executable
+    #[arg(long, value_name = "EXE")]
+    pub(crate) name: Option<String>,
+
+    /// Profile all processes
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Profile what the targets start, too
+    #[arg(long)]
+    pub(crate) children: bool,
+
+    /// Stop after this time, for instance 10s or 2m
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) duration: Option<Duration>,
+
+    /// Samples per second and processor
+    #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=8000))]
+    pub(crate) frequency: u32,
+
+    /// Keep the recording in this file
+    #[arg(long, value_name = "FILE.etl")]
+    pub(crate) record_to: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+
+    /// Run this program and profile it
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) run: Vec<OsString>,
+}
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  etwprof convert trace.etl                               all processes, on the console
+  etwprof convert trace.etl --name orders -o flame.svg    one program, as a flame graph
+  etwprof convert trace.etl --pid 4210 --from 2s --to 5s  one process, three seconds
+  etwprof convert trace.etl -f folded | grep ntdll        stacks for other tools
+  etwprof convert x.etl x.kernel.etl x.clrRundown.etl     parts of one recording
+  etwprof convert PerfViewData.etl.zip                    archives open directly";
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = CONVERT_EXAMPLES)]
+pub(crate) struct Convert {
+    /// The recording: .etl files (parts of one recording), .etl.zip or .diagsession
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+
+    #[command(flatten)]
+    pub(crate) tree: Tree,
+}
+
+/// Where the result goes and in which form.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Output {
+    /// Write to this file; its ending picks the format
+    #[arg(short, long = "output", value_name = "OUT")]
+    pub(crate) path: Option<PathBuf>,
+
+    /// The format, whatever the ending [default: tree]
+    #[arg(short, long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct Filter {
+    /// Keep the process with this id (repeatable)
+    #[arg(long, value_name = "N")]
+    pub(crate) pid: Vec<u32>,
+
+    /// Keep the processes of this executable, with or without .exe (repeatable)
+    #[arg(long, value_name = "EXE")]
+    pub(crate) name: Vec<String>,
+
+    /// Keep the thread with this id (repeatable)
+    #[arg(long, value_name = "N")]
+    pub(crate) tid: Vec<u32>,
+
+    /// Keep samples from this time on, since the recording's start, for instance 1.5s or 200ms
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) from: Option<f64>,
+
+    /// Keep samples before this time
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) to: Option<f64>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Call tree")]
+pub(crate) struct Tree {
+    /// Show a node for each thread
+    #[arg(long)]
+    pub(crate) threads: bool,
+
+    /// Hide nodes below this share of all samples
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    pub(crate) min_percent: f64,
+
+    /// Hide nodes deeper than this many frames
+    #[arg(long, value_name = "N")]
+    pub(crate) max_depth: Option<usize>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  etwprof info trace.etl\n  etwprof info trace.etl --json | jq .samples")]
+pub(crate) struct Info {
+    /// The recording: .etl files (parts of one recording), .etl.zip or .diagsession
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  etwprof events trace.etl\n  etwprof events trace.etl --json | jq 'map(.count) | add'"
+)]
+pub(crate) struct Events {
+    /// The recording: .etl files (parts of one recording), .etl.zip or .diagsession
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The forms of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// The call tree, for a console (.tree.txt)
+    Tree,
+    /// Folded stacks, for flame graph tools (.folded, .txt)
+    Folded,
+    /// A flame graph (.svg)
+    Svg,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl Color {
+    pub(crate) fn apply(self) {
+        match self {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+/// A time with a unit (`200ms`, `1.5s`, `2m`), or a bare number of seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    const UNITS: [(&str, f64); 5] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let text = text.trim();
+    let (number, unit) =
+        UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit))).unwrap_or((text, 1.0));
+    match number.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok(number * unit),
+        _ => Err("not a time; write 1.5s, 200ms or 2m".to_owned()),
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(number) if (0.0..=100.0).contains(&number) => Ok(number),
+        _ => Err("not a share between 0 and 100".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Args, percent, seconds};
+    use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn definitions_are_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(seconds("1.5s"), Ok(1.5));
+        assert_eq!(seconds("200ms"), Ok(0.2));
+        assert_eq!(seconds("2m"), Ok(120.0));
+        assert_eq!(seconds("3"), Ok(3.0));
+        assert!(seconds("-1s").is_err());
+        assert!(seconds("soon").is_err());
+        assert_eq!(percent("5%"), Ok(5.0));
+        assert!(percent("500").is_err());
+    }
+
+    #[test]
+    fn what_follows_two_dashes_belongs_to_the_command() {
+        let args = Args::parse_from(["etwprof", "--duration", "2s", "--", "app.exe", "--pid", "7"]);
+        assert_eq!(args.live.run, ["app.exe", "--pid", "7"]);
+        assert!(args.live.pid.is_empty());
+    }
+}

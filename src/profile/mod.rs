@@ -1,0 +1,68 @@
+//! Named stacks and the samples that have them: what every report is made of.
+
+mod builder;
+mod filter;
+mod frame;
+mod tree;
+
+pub use filter::{Balance, Filter, StackBalance};
+pub use frame::{Category, Frame, FrameId};
+pub use tree::{CallTree, Grouping, Node};
+
+use crate::event::Ticks;
+use crate::prefix_tree::{NodeId, PrefixTree};
+use crate::symbols::Names;
+use crate::trace::{Context, ProcessId, ThreadId, Trace};
+
+/// The kept samples of a trace, with named stacks.
+#[derive(Debug)]
+pub struct Profile {
+    /// Every distinct frame.
+    pub frames: Vec<Frame>,
+    /// Every distinct stack of code frames, the root first.
+    pub stacks: PrefixTree<FrameId>,
+    /// The kept samples, in order of time.
+    pub samples: Vec<Sample>,
+    /// The account of all samples of the trace.
+    pub balance: Balance,
+}
+
+/// A kept sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// When.
+    pub time: Ticks,
+    /// The interrupted instruction.
+    pub address: u64,
+    /// Its process.
+    pub process: ProcessId,
+    /// The system's id of its thread.
+    pub tid: u32,
+    /// Its thread, where the trace knows it.
+    pub thread: Option<ThreadId>,
+    /// Its processor.
+    pub processor: u16,
+    /// The CPU time that it stands for, in 100 ns.
+    pub weight: u64,
+    /// What the processor was doing.
+    pub context: Context,
+    /// Its stack; never without a frame.
+    pub stack: NodeId,
+}
+
+impl Profile {
+    /// Names the stacks of the samples of `trace` that `filter` keeps.
+    pub fn new(trace: &Trace, filter: &Filter, names: &dyn Names) -> Profile {
+        builder::build(trace, filter, names)
+    }
+
+    /// A frame by its id.
+    pub fn frame(&self, id: FrameId) -> Option<&Frame> {
+        self.frames.get(id.0 as usize)
+    }
+
+    /// The CPU time of all kept samples, in 100 ns.
+    pub fn weight(&self) -> u64 {
+        self.samples.iter().map(|sample| sample.weight).sum()
+    }
+}
