@@ -25,6 +25,7 @@ pub struct Etl {
     compressed: bool,
     merged: bool,
     header_events: Vec<(i64, Event)>,
+    header_patches: Vec<(usize, Vec<u8>)>,
     events: Vec<(u16, i64, Event)>,
     tail: Vec<Tail>,
 }
@@ -68,6 +69,7 @@ impl Etl {
             compressed: false,
             merged: false,
             header_events: Vec::new(),
+            header_patches: Vec::new(),
             events: Vec::new(),
             tail: Vec::new(),
         }
@@ -158,6 +160,12 @@ impl Etl {
         self
     }
 
+    /// Other bytes at an offset of the finished first buffer. Windows 7 left its SavedOffset (4) at 0.
+    pub fn patch_first_buffer(mut self, at: usize, bytes: &[u8]) -> Self {
+        self.header_patches.push((at, bytes.to_vec()));
+        self
+    }
+
     /// An event on a processor at a time of the trace's clock.
     pub fn event(mut self, cpu: u16, time: i64, event: impl Into<Event>) -> Self {
         self.events.push((cpu, time, event.into()));
@@ -241,6 +249,7 @@ impl Etl {
         };
         buffer = buffer.pointer_size(self.header.pointer_size).sequence(0).kind(4).last_of_flush();
         buffer = buffer.event(start, self.header.clone());
+        buffer = self.header_patches.iter().fold(buffer, |buffer, (at, bytes)| buffer.patch(*at, bytes));
         self.header_events.iter().cloned().fold(buffer, |buffer, (time, event)| buffer.event(time, event))
     }
 

@@ -126,7 +126,8 @@ impl Thread {
         let bytes = bytes.ptr(self.kernel_stack.0).ptr(self.kernel_stack.1);
         let bytes = bytes.ptr(self.user_stack.0).ptr(self.user_stack.1);
         match self.version {
-            1 => bytes.ptr(self.start).ptr(self.win32_start).i8(-1),
+            // The wait mode, and padding as Vista wrote it.
+            1 => bytes.ptr(self.start).ptr(self.win32_start).i8(-1).zeros(3),
             2 => bytes.ptr(self.start).ptr(self.win32_start).ptr(self.teb).u32(self.service),
             _ => {
                 let bytes = bytes.ptr(self.affinity).ptr(self.win32_start).ptr(self.teb).u32(self.service);

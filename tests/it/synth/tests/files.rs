@@ -185,6 +185,7 @@ fn a_merged_file_has_a_small_first_buffer() {
     assert_eq!(file[0x34], 0x01, "the processor is one byte");
     assert_eq!(u32_at(&file, 72 + 32 + 32), 0x0401_0001, "mode: compressed, relogged, sequential");
     assert_eq!(file[0x400 + 0x34], 0x61);
+    assert_eq!(u32_at(&Etl::new().patch_first_buffer(4, &[0; 4]).finish(), 4), 0);
 }
 
 #[test]

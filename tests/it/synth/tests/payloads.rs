@@ -124,7 +124,7 @@ fn thread_versions() {
     assert_bytes(
         &payload(a_thread().version(1), 4),
         "2a 00 00 00 2b 00 00 00 11 00 00 00 12 00 00 00 13 00 00 00 14 00 00 00
-         15 00 00 00 16 00 00 00 ff ; wait mode",
+         15 00 00 00 16 00 00 00 ff 00 00 00 ; wait mode, padding",
     );
     assert_bytes(&payload(Thread::end(0x2A, 0x2B).version(1), 8), "2a 00 00 00 2b 00 00 00");
     assert_bytes(&payload(a_thread().version(0), 8), "2b 00 00 00 2a 00 00 00 ; thread, process");
