@@ -87,12 +87,12 @@ fn unpacked(packed: &Path, target: &Path) -> PathBuf {
     data
 }
 
-/// The packed files and their sizes, one per line.
+/// The packed files and their sizes, one per line, the same on every OS.
 fn listing(packed: &Path) -> String {
     let mut lines = Vec::new();
     visit(packed, &mut |path, len| {
         let path = path.strip_prefix(packed).unwrap_or(path);
-        lines.push(format!("{} {len}\n", path.display()));
+        lines.push(format!("{} {len}\n", path.display()).replace('\\', "/"));
     });
     lines.sort();
     lines.concat()
