@@ -1,0 +1,132 @@
+//! Buffers: the headers that chain a file, and the records inside one buffer.
+//!
+//! A file is a plain sequence of buffers; the next one starts at this one's offset plus its `BufferSize`. There is no
+//! index and no checksum. The 72-byte header (offsets verified on 13 files):
+//!
+//! | at | | field |
+//! |---|---|---|
+//! | 0x00 | u32 | BufferSize: bytes in the file; compressed buffers take any odd number |
+//! | 0x04 | u32 | SavedOffset: valid bytes with the header; for compressed buffers after decompression |
+//! | 0x18 | i64 | SequenceNumber: counts the buffers of all processors; a gap is a lost buffer |
+//! | 0x28 | u16 | processor: 11 bits with flag 0x20, else the low byte only |
+//! | 0x2A | u16 | LoggerId |
+//! | 0x30 | u32 | Offset: equals SavedOffset, and stands in for it where that is 0 (header buffers up to Windows 7) |
+//! | 0x34 | u16 | BufferFlag: 0x02 events lost, 0x04 buffer lost, 0x20 wide processor, 0x40 compressed |
+//! | 0x36 | u16 | BufferType: 4 header |
+
+use crate::bytes::Reader;
+use crate::event::{Event, Ticks};
+
+use super::record::{self, Head};
+
+/// The bytes of a buffer header.
+pub(super) const HEADER: usize = 72;
+
+/// Windows 8 and later allow 16 MiB; nothing larger is a buffer.
+const LARGEST: u32 = 16 << 20;
+
+const FLAG_WIDE_PROCESSOR: u16 = 0x20;
+const FLAG_COMPRESSED: u16 = 0x40;
+
+/// A buffer header's fields that a reader needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BufferHeader {
+    /// Bytes in the file, header included.
+    pub(super) size: u32,
+    /// Valid bytes after decompression, header included.
+    pub(super) saved: u32,
+    pub(super) sequence: i64,
+    pub(super) processor: u16,
+    pub(super) logger: u16,
+    pub(super) flags: u16,
+    pub(super) kind: u16,
+}
+
+impl BufferHeader {
+    /// Reads the header at the start of `bytes`.
+    pub(super) fn read(bytes: &[u8]) -> Option<BufferHeader> {
+        let mut reader = Reader::new(bytes.get(..HEADER)?);
+        let (size, saved) = (reader.u32()?, reader.u32()?);
+        reader.skip(0x10)?;
+        let sequence = reader.i64()?;
+        reader.skip(8)?;
+        let processor = reader.u16()?;
+        let logger = reader.u16()?;
+        reader.skip(4)?;
+        let offset = reader.u32()?;
+        let (flags, kind) = (reader.u16()?, reader.u16()?);
+        let saved = if saved == 0 { offset } else { saved };
+        // Without the flag the second byte is an alignment value (header buffers of merged files).
+        let processor = processor & if flags & FLAG_WIDE_PROCESSOR != 0 { 0x07ff } else { 0x00ff };
+        Some(BufferHeader { size, saved, sequence, processor, logger, flags, kind })
+    }
+
+    pub(super) fn compressed(&self) -> bool {
+        self.flags & FLAG_COMPRESSED != 0
+    }
+
+    /// True when nothing in it contradicts itself.
+    pub(super) fn plausible(&self) -> bool {
+        let header = HEADER as u32;
+        let sizes = self.size >= header && self.size <= LARGEST && self.saved >= header && self.saved <= LARGEST;
+        sizes && self.flags & !0x7f == 0 && self.kind <= 7 && (self.compressed() || self.saved <= self.size)
+    }
+}
+
+/// A place among the records of one buffer.
+///
+/// Offsets count from the first record, which stands at byte 72 of the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor {
+    offset: usize,
+    head: Head,
+    time: Ticks,
+}
+
+impl Cursor {
+    /// The first record of a buffer; `None` when it holds none.
+    pub(super) fn first(records: &[u8]) -> Option<Cursor> {
+        Cursor::at(records, 0, Ticks(0))
+    }
+
+    /// The record at `offset`; `before` stands in for a time that it lacks.
+    #[inline]
+    pub(super) fn at(records: &[u8], offset: usize, before: Ticks) -> Option<Cursor> {
+        let head = record::head(records.get(offset..)?)?;
+        Some(Cursor { offset, head, time: head.time.unwrap_or(before) })
+    }
+
+    /// The record behind this one; `None` at the end and where the next bytes are no record.
+    #[inline]
+    pub(super) fn next(&self, records: &[u8]) -> Option<Cursor> {
+        Cursor::at(records, self.end(), self.time)
+    }
+
+    /// Where the record behind this one starts.
+    pub(super) fn end(&self) -> usize {
+        self.offset + self.head.size.next_multiple_of(8)
+    }
+
+    /// Where this record starts.
+    pub(super) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// When this record was written.
+    pub(super) fn time(&self) -> Ticks {
+        self.time
+    }
+
+    /// This record as an event.
+    #[inline]
+    pub(super) fn event<'a>(&self, records: &'a [u8], processor: u16) -> Event<'a> {
+        let bytes = records.get(self.offset..).unwrap_or_default();
+        record::decode(bytes, self.head, self.time, processor)
+    }
+}
+
+/// True where a buffer's records end without a fault: at the end, or at fill bytes (zeros or 0xFF).
+pub(super) fn ends_well(records: &[u8], end: usize) -> bool {
+    let rest = records.get(end..).unwrap_or_default();
+    rest.len() < 8 || rest.starts_with(&[0; 4]) || rest.starts_with(&[0xff; 4])
+}

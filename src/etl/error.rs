@@ -1,0 +1,147 @@
+//! What can be wrong with a recording: errors that end the work, and damage that costs a part of it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use super::xpress::XpressError;
+
+/// Why a recording cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EtlError {
+    /// The operating system refuses.
+    #[error("cannot open {}: {}", path.display(), Reason(source))]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Its bytes are those of something else.
+    #[error("{} is not an .etl file: {reason} (at byte {offset})", path.display())]
+    NotEtl {
+        /// The file.
+        path: PathBuf,
+        /// Where that shows.
+        offset: u64,
+        /// What was found instead.
+        reason: &'static str,
+    },
+    /// A zip archive that cannot be read.
+    #[error("{} is a zip archive that cannot be read: {source}", path.display())]
+    Archive {
+        /// The archive.
+        path: PathBuf,
+        /// What the zip reader said.
+        source: zip::result::ZipError,
+    },
+    /// A zip archive of other things.
+    #[error("{} is a zip archive without an .etl file in it", path.display())]
+    NoEtlInArchive {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// A member of an archive that unpacks to more than it may.
+    #[error("{member} in {} unpacks to more than {limit} bytes", path.display())]
+    ArchiveTooLarge {
+        /// The archive.
+        path: PathBuf,
+        /// The member's name.
+        member: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// Two files whose clocks do not agree are not parts of one recording.
+    #[error("{} and {} are not parts of one recording: {reason}; convert them one by one", first.display(), second.display())]
+    NotOneRecording {
+        /// The first file.
+        first: PathBuf,
+        /// The file that does not fit it.
+        second: PathBuf,
+        /// How they differ.
+        reason: &'static str,
+    },
+    /// No file was given.
+    #[error("no recording was given")]
+    Nothing,
+}
+
+/// An I/O error in plain words where a common one has some.
+struct Reason<'a>(&'a io::Error);
+
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.kind() {
+            io::ErrorKind::NotFound => f.write_str("there is no such file"),
+            io::ErrorKind::IsADirectory => f.write_str("it is a directory; name the .etl files in it"),
+            io::ErrorKind::PermissionDenied => f.write_str("permission denied"),
+            _ => fmt::Display::fmt(self.0, f),
+        }
+    }
+}
+
+/// A part of a recording that could not be read; the rest was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// The byte where the damaged buffer starts, or the damaged record in an uncompressed buffer.
+    pub offset: u64,
+    /// What is wrong there.
+    pub kind: DamageKind,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at byte {}: {}", self.path.display(), self.offset, self.kind)
+    }
+}
+
+/// The kinds of damage.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DamageKind {
+    /// The file ends inside the buffer.
+    #[error("the file ends inside a buffer, {present} of {expected} bytes are there")]
+    Truncated {
+        /// Bytes in the file.
+        present: usize,
+        /// Bytes that the buffer's header names.
+        expected: usize,
+    },
+    /// No buffer header where one should be.
+    #[error("no buffer header here, {skipped} bytes skipped")]
+    NotABuffer {
+        /// Bytes up to the next buffer, or to the end of the file.
+        skipped: usize,
+    },
+    /// A buffer's size leads to no other buffer; the session's size was used.
+    #[error("a buffer's size of {size} bytes leads nowhere")]
+    BufferSize {
+        /// The size in its header.
+        size: u32,
+    },
+    /// A buffer says it holds records and does not start with one.
+    #[error("a buffer starts with no valid record, all of it skipped")]
+    NoRecord,
+    /// A record whose header does not hold; the rest of its buffer is lost.
+    #[error("a record's header is invalid, the last {skipped} bytes of its buffer are skipped")]
+    Record {
+        /// Bytes of the buffer that were not read.
+        skipped: usize,
+    },
+    /// A compressed buffer that does not decompress wholly.
+    #[error("{cause}; {decoded} of {expected} bytes of the buffer are there")]
+    Compression {
+        /// What the decompressor found.
+        cause: XpressError,
+        /// Bytes that were decompressed.
+        decoded: usize,
+        /// Bytes that the buffer's header names.
+        expected: usize,
+    },
+    /// More decompressed data at once than a file of this size can honestly ask for.
+    #[error("a buffer would unpack beyond the memory that this file may use; skipped")]
+    TooLarge,
+}

@@ -1,0 +1,300 @@
+//! One .etl file: its bytes, its header record, and the index of its buffers.
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use crate::event::Ticks;
+use crate::mmap::Mapped;
+
+use super::buffer::{self, BufferHeader, Cursor};
+use super::error::{Damage, DamageKind, EtlError};
+use super::header::{self, LogHeader};
+use super::xpress;
+
+/// Where a file's bytes live.
+pub(super) enum Bytes {
+    /// On disk.
+    Mapped(Mapped),
+    /// In memory.
+    Owned(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// An opened .etl file. Nothing but its buffer headers has been read.
+pub struct LogFile {
+    path: PathBuf,
+    pub(super) bytes: Bytes,
+    header: LogHeader,
+    pub(super) buffers: Vec<Buffer>,
+    /// What the index found wrong.
+    pub(super) damage: Vec<Damage>,
+    sequence_gaps: u64,
+}
+
+/// A buffer of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Buffer {
+    /// Where its header starts in the file.
+    pub(super) offset: usize,
+    /// Bytes of the file that are its own, header included; less than its header says in a cut file.
+    pub(super) stored: usize,
+    /// Valid bytes after decompression, header included.
+    pub(super) saved: usize,
+    pub(super) processor: u16,
+    pub(super) compressed: bool,
+    /// The time of its first record.
+    pub(super) first: Ticks,
+}
+
+impl LogFile {
+    /// Indexes `bytes`; `path` is the name that errors show.
+    pub(super) fn new(path: PathBuf, bytes: Bytes) -> Result<LogFile, EtlError> {
+        let header = read_header(&path, &bytes)?;
+        let mut index = Index::new(&path, &bytes, &header);
+        index.run();
+        let Index { buffers, damage, mut sequences, .. } = index;
+        let sequence_gaps = gaps(&mut sequences);
+        Ok(LogFile { path, header, buffers, damage, sequence_gaps, bytes })
+    }
+
+    /// The file's path, or for a member of an archive the archive's path and the member's name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its header record.
+    pub fn header(&self) -> &LogHeader {
+        &self.header
+    }
+
+    /// The number of buffers in it.
+    pub fn buffer_count(&self) -> usize {
+        self.buffers.len()
+    }
+
+    /// Its size in bytes.
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Buffers that are missing between others, by their sequence numbers.
+    pub fn sequence_gaps(&self) -> u64 {
+        self.sequence_gaps
+    }
+
+    /// The bytes of an uncompressed buffer's records, or the compressed bytes of a compressed one.
+    pub(super) fn stored_records(&self, buffer: &Buffer) -> &[u8] {
+        let end = if buffer.compressed { buffer.stored } else { buffer.stored.min(buffer.saved) };
+        self.bytes.get(buffer.offset + buffer::HEADER..buffer.offset + end).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for LogFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogFile").field("path", &self.path).field("buffers", &self.buffers.len()).finish()
+    }
+}
+
+/// Reads the header record; anything that lacks one is not an .etl file.
+fn read_header(path: &Path, bytes: &[u8]) -> Result<LogHeader, EtlError> {
+    let not_etl = |offset, reason| EtlError::NotEtl { path: path.to_owned(), offset, reason };
+    if bytes.is_empty() {
+        return Err(not_etl(0, "the file is empty"));
+    }
+    let first = BufferHeader::read(bytes).ok_or(not_etl(0, "it is shorter than a buffer header"))?;
+    let stored = usize::try_from(first.size).unwrap_or(usize::MAX).min(bytes.len());
+    let saved = usize::try_from(first.saved).unwrap_or(usize::MAX);
+    // A damaged size in the header buffer must not cost the whole file: the record has a size of its own.
+    let end = if first.plausible() && !first.compressed() { stored.min(saved) } else { bytes.len() };
+    let records = bytes.get(buffer::HEADER..end).unwrap_or_default();
+    let at = buffer::HEADER as u64;
+    let cursor = Cursor::first(records).ok_or(not_etl(at, "no event record where the header should be"))?;
+    let event = cursor.event(records, first.processor);
+    if event.provider != super::group_task(0) || event.opcode != 0 {
+        return Err(not_etl(at, "its first record is not a trace header"));
+    }
+    header::read(&event).ok_or(not_etl(at, "its trace header is cut short"))
+}
+
+/// The walk over buffer headers.
+struct Index<'a> {
+    path: &'a Path,
+    bytes: &'a [u8],
+    session_size: usize,
+    compressed_log: bool,
+    buffers: Vec<Buffer>,
+    sequences: Vec<i64>,
+    damage: Vec<Damage>,
+    logger: Option<u16>,
+    scratch: Vec<u8>,
+}
+
+const MODE_COMPRESSED: u32 = 0x0400_0000;
+
+impl<'a> Index<'a> {
+    fn new(path: &'a Path, bytes: &'a [u8], header: &LogHeader) -> Self {
+        Index {
+            path,
+            bytes,
+            session_size: header.buffer_size as usize,
+            compressed_log: header.mode & MODE_COMPRESSED != 0,
+            buffers: Vec::new(),
+            sequences: Vec::new(),
+            damage: Vec::new(),
+            logger: None,
+            scratch: Vec::new(),
+        }
+    }
+
+    fn run(&mut self) {
+        let mut offset = 0;
+        while offset < self.bytes.len() {
+            let Some(header) = self.header_at(offset) else {
+                // Space that a session reserved and never used is zero to the end of the file.
+                if self.bytes.get(offset..).is_some_and(|rest| rest.iter().all(|byte| *byte == 0)) {
+                    return;
+                }
+                offset = self.resynchronise(offset);
+                continue;
+            };
+            let size = self.trusted_size(offset, &header);
+            self.add(offset, size, &header);
+            offset += size;
+        }
+    }
+
+    /// The header at `offset` if it makes sense where it stands.
+    fn header_at(&self, offset: usize) -> Option<BufferHeader> {
+        let header = BufferHeader::read(self.bytes.get(offset..)?)?;
+        let known = self.logger.is_none_or(|logger| logger == header.logger) || self.buffers.len() < 2;
+        (header.plausible() && known).then_some(header)
+    }
+
+    /// The header's size; or the session's, when the header's leads into nowhere and the session's to a buffer.
+    fn trusted_size(&mut self, offset: usize, header: &BufferHeader) -> usize {
+        let size = header.size as usize;
+        let leads = |index: &Self, size: usize| {
+            offset.checked_add(size).is_some_and(|next| {
+                next == index.bytes.len() || next < index.bytes.len() && index.header_at(next).is_some()
+            })
+        };
+        let first = self.buffers.is_empty();
+        if first || header.compressed() || size == self.session_size || leads(self, size) {
+            return size;
+        }
+        if self.session_size >= buffer::HEADER && leads(self, self.session_size) {
+            self.report(offset, DamageKind::BufferSize { size: header.size });
+            return self.session_size;
+        }
+        size
+    }
+
+    fn add(&mut self, offset: usize, size: usize, header: &BufferHeader) {
+        let stored = size.min(self.bytes.len() - offset);
+        let wanted = if header.compressed() { size } else { header.saved as usize };
+        if stored < wanted {
+            self.report(offset, DamageKind::Truncated { present: stored, expected: wanted });
+        }
+        let mut entry = Buffer {
+            offset,
+            stored,
+            saved: header.saved as usize,
+            processor: header.processor,
+            compressed: header.compressed(),
+            first: Ticks(0),
+        };
+        self.logger = Some(header.logger);
+        self.sequences.push(header.sequence);
+        match self.first_time(&entry) {
+            Some(first) => {
+                entry.first = first;
+                self.buffers.push(entry);
+            }
+            // An empty buffer is normal; one that says it holds records and starts with none is not.
+            None if entry.saved > buffer::HEADER && stored > buffer::HEADER && !self.is_fill(&entry) => {
+                self.report(offset, DamageKind::NoRecord);
+            }
+            None => {}
+        }
+    }
+
+    /// The first record's time. Of a compressed buffer only the first bytes are decompressed.
+    fn first_time(&mut self, buffer: &Buffer) -> Option<Ticks> {
+        const ENOUGH: usize = 64;
+        let (start, end) = (buffer.offset + buffer::HEADER, buffer.offset + buffer.stored);
+        if !buffer.compressed {
+            let end = end.min(buffer.offset + buffer.saved);
+            return Cursor::first(self.bytes.get(start..end)?).map(|cursor| cursor.time());
+        }
+        // A record's head needs its first bytes only, but is checked against the length behind it: that is padded.
+        self.scratch.clear();
+        let length = buffer.saved - buffer::HEADER;
+        let _cut = xpress::decompress(self.bytes.get(start..end)?, length.min(ENOUGH), &mut self.scratch);
+        if self.scratch.is_empty() {
+            return None;
+        }
+        self.scratch.resize(length.min(usize::from(u16::MAX)).max(self.scratch.len()), 0);
+        Cursor::first(&self.scratch).map(|cursor| cursor.time())
+    }
+
+    fn is_fill(&self, buffer: &Buffer) -> bool {
+        let records = self.bytes.get(buffer.offset + buffer::HEADER..).unwrap_or_default();
+        !buffer.compressed && buffer::ends_well(records, 0)
+    }
+
+    /// Finds the next believable buffer behind `offset`, and reports what lies between.
+    fn resynchronise(&mut self, offset: usize) -> usize {
+        let compressed = self.compressed_log || self.buffers.iter().any(|buffer| buffer.compressed);
+        let next = if compressed {
+            // Compressed buffers start at any byte; the checks of two headers in a row make a chance hit unlikely.
+            (offset + 1..self.bytes.len()).find(|next| self.chain_at(*next))
+        } else {
+            let step = self.session_size.max(512);
+            let aligned = (1..).map(|n| offset.saturating_add(n * step)).take_while(|next| *next < self.bytes.len());
+            aligned.into_iter().find(|next| self.header_at(*next).is_some())
+        };
+        let next = next.unwrap_or(self.bytes.len());
+        self.report(offset, DamageKind::NotABuffer { skipped: next - offset });
+        next
+    }
+
+    /// True where a compressed buffer starts and another one, or the end of the file, follows it.
+    fn chain_at(&self, offset: usize) -> bool {
+        let Some(header) = self.header_at(offset).filter(|header| header.compressed()) else { return false };
+        let next = offset + header.size as usize;
+        header.saved as usize <= self.session_size.max(1 << 16)
+            && (next == self.bytes.len() || self.header_at(next).is_some())
+    }
+
+    fn report(&mut self, offset: usize, kind: DamageKind) {
+        self.damage.push(Damage { path: self.path.to_owned(), offset: offset as u64, kind });
+    }
+}
+
+/// How many numbers are missing between the smallest and the largest. The header buffer's 0 does not count: a
+/// circular file starts anywhere.
+fn gaps(sequences: &mut Vec<i64>) -> u64 {
+    if !sequences.is_empty() {
+        sequences.remove(0);
+    }
+    sequences.sort_unstable();
+    sequences.dedup();
+    match (sequences.first(), sequences.last()) {
+        (Some(first), Some(last)) => {
+            let span = i128::from(*last) - i128::from(*first) + 1;
+            u64::try_from(span - sequences.len() as i128).unwrap_or(0)
+        }
+        _ => 0,
+    }
+}

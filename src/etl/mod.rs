@@ -1,0 +1,23 @@
+//! The .etl container: files, buffers, records, and their merge into one stream of events in order of time.
+//!
+//! [`Recording::open`] takes .etl files (or archives of them) and reads only their buffer headers;
+//! [`Recording::fold`] then gives every event once, borrowed from its buffer.
+//!
+//! The format has no public description. What this module knows is said where it is used, with the files on which it
+//! was verified.
+
+mod archive;
+mod buffer;
+mod error;
+mod file;
+mod header;
+mod merge;
+mod record;
+mod recording;
+pub mod xpress;
+
+pub use error::{Damage, DamageKind, EtlError};
+pub use file::LogFile;
+pub use header::{Clock, ClockKind, LogHeader};
+pub use record::group_task;
+pub use recording::{Reading, Recording};

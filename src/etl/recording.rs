@@ -1,0 +1,128 @@
+//! A recording: the files that belong together, read as one trace.
+
+use std::path::Path;
+
+use crate::event::Event;
+use crate::mmap::Mapped;
+
+use super::archive;
+use super::error::{Damage, EtlError};
+use super::file::{Bytes, LogFile};
+use super::header::{Clock, LogHeader};
+use super::merge::{Disorder, Merge, Order};
+
+/// One recording in one or more files (kernel, user and rundown parts).
+#[derive(Debug)]
+pub struct Recording {
+    files: Vec<LogFile>,
+    clock: Clock,
+}
+
+/// What reading a recording gave.
+#[derive(Debug)]
+pub struct Reading<T> {
+    /// What the caller made of its events.
+    pub value: T,
+    /// What could not be read, in the order of files and offsets.
+    pub damage: Vec<Damage>,
+}
+
+/// How far system clocks may be set during a recording and its parts still be one.
+const CLOCK_TOLERANCE_SECONDS: f64 = 300.0;
+
+impl Recording {
+    /// Opens .etl files, or zip archives that hold some, as parts of one recording.
+    pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Recording, EtlError> {
+        let mut files = Vec::new();
+        for path in paths {
+            let path = path.as_ref();
+            let map = Mapped::open(path).map_err(|source| EtlError::Open { path: path.to_owned(), source })?;
+            if archive::is_zip(&map) {
+                files.extend(archive::open(path, &map)?);
+            } else {
+                files.push(LogFile::new(path.to_owned(), Bytes::Mapped(map))?);
+            }
+        }
+        Recording::of(files)
+    }
+
+    /// Reads an .etl file that is in memory.
+    pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Recording, EtlError> {
+        Recording::of(vec![LogFile::new(name.into(), Bytes::Owned(bytes))?])
+    }
+
+    fn of(files: Vec<LogFile>) -> Result<Recording, EtlError> {
+        let [first, others @ ..] = files.as_slice() else { return Err(EtlError::Nothing) };
+        let mut clock = first.header().clock;
+        for file in others {
+            let reason = differs(&first.header().clock, &file.header().clock);
+            if let Some(reason) = reason {
+                let (first, second) = (first.path().to_owned(), file.path().to_owned());
+                return Err(EtlError::NotOneRecording { first, second, reason });
+            }
+            if file.header().clock.base < clock.base {
+                clock = file.header().clock;
+            }
+        }
+        Ok(Recording { files, clock })
+    }
+
+    /// Its files; for an archive its members.
+    pub fn files(&self) -> &[LogFile] {
+        &self.files
+    }
+
+    /// The clock that all files share, based at the earliest of their first records.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The header of the first file.
+    pub fn header(&self) -> &LogHeader {
+        // `of` refuses a recording without files.
+        #[expect(clippy::indexing_slicing)]
+        self.files[0].header()
+    }
+
+    /// Bytes of all files together.
+    pub fn size(&self) -> u64 {
+        self.files.iter().map(LogFile::size).sum()
+    }
+
+    /// Folds all events in order of time into a value.
+    ///
+    /// `start` makes the empty value and `step` takes one event into it. Where the records of a buffer turn out to be
+    /// out of order, reading starts again with a value made anew. `progress` is told how many bytes have been read.
+    pub fn fold<T>(
+        &self,
+        progress: &mut dyn FnMut(u64),
+        start: impl Fn() -> T,
+        mut step: impl FnMut(&mut T, &Event<'_>),
+    ) -> Reading<T> {
+        let mut attempt = |order| {
+            let mut value = start();
+            let damage = Merge::new(&self.files, order, progress).run(|event| step(&mut value, event))?;
+            Ok::<_, Disorder>((value, damage))
+        };
+        let (value, met) = match attempt(Order::Trusted).or_else(|Disorder| attempt(Order::Checked)) {
+            Ok(read) => read,
+            // Checked order cannot break; should it ever, an empty reading is better than a wrong one.
+            Err(Disorder) => (start(), Vec::new()),
+        };
+        let mut damage: Vec<Damage> = self.files.iter().flat_map(|file| file.damage.iter().cloned()).chain(met).collect();
+        damage.sort_by(|a, b| (&a.path, a.offset).cmp(&(&b.path, b.offset)));
+        Reading { value, damage }
+    }
+}
+
+/// How two clocks differ, if they cannot belong to one recording.
+fn differs(a: &Clock, b: &Clock) -> Option<&'static str> {
+    if a.kind != b.kind {
+        return Some("they use different clocks");
+    }
+    if a.frequency != b.frequency {
+        return Some("their clocks run at different frequencies");
+    }
+    let skew = (i128::from(a.filetime(b.base)) - i128::from(b.base_utc)) as f64 / 1e7;
+    (skew.abs() > CLOCK_TOLERANCE_SECONDS).then_some("they were recorded in different runs of the machine")
+}

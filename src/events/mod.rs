@@ -1,0 +1,36 @@
+//! Payload bytes to typed events, by provider, opcode or id, version and pointer width.
+//!
+//! Everything is read by hand from known layouts. Windows' own decoder (TDH) needs Windows, needs the manifest of the
+//! machine that recorded, and on Windows 11 24H2 knows neither samples nor context switches.
+
+pub mod kernel;
+pub mod providers;
+
+use crate::event::{Event, Kind};
+use kernel::Kernel;
+
+/// A decoded event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Decoded<'a> {
+    /// A kernel event.
+    Kernel(Kernel<'a>),
+    /// An event that no report needs.
+    Other,
+}
+
+/// An event whose payload is too short for the layout that its version names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("payload too short for its layout")]
+pub struct Malformed;
+
+/// Decodes one event.
+#[inline]
+pub fn decode<'a>(event: &Event<'a>) -> Result<Decoded<'a>, Malformed> {
+    match event.kind {
+        Kind::Classic => {
+            Ok(kernel::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::Kernel))
+        }
+        Kind::Manifest(_) | Kind::Message(_) | Kind::Unknown(_) => Ok(Decoded::Other),
+    }
+}

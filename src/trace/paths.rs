@@ -1,0 +1,151 @@
+//! Kernel paths turned into the paths that people know.
+//!
+//! | form | where it is seen | becomes |
+//! |---|---|---|
+//! | `\Device\HarddiskVolume2\dir\x.dll` | rundown, most loads | drive letter, by the trace's volume mapping |
+//! | `\Windows\System32\x.dll` | loads on Windows 8 | system drive |
+//! | `\SystemRoot\System32\drivers\x.sys` | kernel modules | Windows directory |
+//! | `\??\C:\dir\x.sys` | some drivers | without the prefix |
+//! | `\Device\Mup\server\share\x.dll` | network | `\\server\share\x.dll` |
+//! | `\Device\vmsmb\...\Windows\x.dll` | containers (not verified) | system drive, from `\Windows` on |
+//!
+//! The mapping is part of a merged trace; without it paths stay as they are.
+
+/// The volumes and directories of the machine that recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Paths {
+    /// Device prefix and its replacement, both ending in a backslash, in the trace's order.
+    volumes: Vec<(String, String)>,
+    windows: String,
+}
+
+const NETWORK: [&str; 2] = [r"\Device\Mup\", r"\Device\LanmanRedirector\"];
+
+impl Paths {
+    pub(super) fn add_volume(&mut self, nt: String, dos: String) {
+        if !nt.is_empty() {
+            self.volumes.push((nt, dos));
+        }
+    }
+
+    pub(super) fn set_windows(&mut self, directory: String) {
+        self.windows = directory;
+        if !self.windows.ends_with('\\') {
+            self.windows.push('\\');
+        }
+    }
+
+    /// The path as a user would type it, or as it is where nothing is known.
+    pub fn to_dos(&self, path: &str) -> String {
+        if let Some(rest) = NETWORK.iter().find_map(|prefix| strip_prefix(path, prefix)) {
+            return format!(r"\\{}", share(rest));
+        }
+        if let Some(rest) = strip_prefix(path, r"\??\") {
+            return rest.to_owned();
+        }
+        let longest = self
+            .volumes
+            .iter()
+            .filter_map(|(nt, dos)| Some((nt.len(), dos, strip_prefix(path, nt)?)))
+            .max_by_key(|(length, ..)| *length);
+        if let Some((_, dos, rest)) = longest {
+            return format!("{dos}{rest}");
+        }
+        if self.windows.is_empty() {
+            return path.to_owned();
+        }
+        if let Some(rest) = strip_prefix(path, r"\SystemRoot\") {
+            return format!("{}{rest}", self.windows);
+        }
+        // The directory's own name, with the backslashes around it, stands after the drive.
+        let (drive, directory) = self.windows.split_at_checked(2).unwrap_or((&self.windows, ""));
+        if strip_prefix(path, directory).is_some() {
+            return format!("{drive}{path}");
+        }
+        if let Some(rest) = strip_prefix(path, r"\Device\vmsmb\")
+            && let Some(at) = find(rest, directory)
+        {
+            return format!("{drive}{}", rest.get(at..).unwrap_or_default());
+        }
+        path.to_owned()
+    }
+}
+
+/// `server\share\...` from what follows a redirector, without its client part (`DfsClient\;Z:0000000000020d40\`).
+fn share(rest: &str) -> &str {
+    let rest = strip_prefix(rest, r"DfsClient\").unwrap_or(rest);
+    match rest.strip_prefix(';').and_then(|session| session.split_once('\\')) {
+        Some((_, rest)) => rest,
+        None => rest,
+    }
+}
+
+/// `path` behind `prefix`, whatever the case.
+fn strip_prefix<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
+    let (head, rest) = path.split_at_checked(prefix.len())?;
+    head.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+fn find(text: &str, part: &str) -> Option<usize> {
+    text.char_indices().map(|(at, _)| at).find(|at| text.get(*at..).is_some_and(|t| strip_prefix(t, part).is_some()))
+}
+
+/// The last component of a Windows path.
+pub fn file_name(path: &str) -> &str {
+    path.rsplit(['\\', '/']).next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Paths, file_name};
+
+    fn paths() -> Paths {
+        let mut paths = Paths::default();
+        for (nt, dos) in [
+            (r"\??\", ""),
+            (r"\SystemRoot\", r"C:\Windows\"),
+            (r"\Device\HarddiskVolume1\", r"D:\"),
+            (r"\Device\HarddiskVolume11\", r"E:\"),
+            (r"\Device\Mup\", r"\\"),
+        ] {
+            paths.add_volume(nt.into(), dos.into());
+        }
+        paths.set_windows(r"C:\Windows".into());
+        paths
+    }
+
+    #[test]
+    fn every_form_becomes_a_path_to_type() {
+        for (nt, dos) in [
+            (r"\Device\HarddiskVolume11\a\b.dll", r"E:\a\b.dll"),
+            (r"\device\harddiskvolume1\b.dll", r"D:\b.dll"),
+            (r"\Windows\System32\ntdll.dll", r"C:\Windows\System32\ntdll.dll"),
+            (r"\SystemRoot\System32\drivers\x.sys", r"C:\Windows\System32\drivers\x.sys"),
+            (r"\??\C:\x\MpKslDrv.sys", r"C:\x\MpKslDrv.sys"),
+            (r"\Device\Mup\server\share\x.dll", r"\\server\share\x.dll"),
+            (r"\Device\Mup\DfsClient\;Z:0000000000020d40\server\share\x.dll", r"\\server\share\x.dll"),
+            (r"\Device\LanmanRedirector\server\share\x.dll", r"\\server\share\x.dll"),
+            (r"\Device\vmsmb\VSMB-{1}\os\Windows\System32\x.dll", r"C:\Windows\System32\x.dll"),
+            (r"\Device\HarddiskVolume7\x.dll", r"\Device\HarddiskVolume7\x.dll"),
+            ("x.sys", "x.sys"),
+            ("", ""),
+        ] {
+            assert_eq!(paths().to_dos(nt), dos);
+        }
+    }
+
+    #[test]
+    fn without_a_mapping_paths_stay() {
+        let paths = Paths::default();
+        for path in [r"\SystemRoot\x.sys", r"\Device\HarddiskVolume1\x.dll", r"\Windows\x.dll"] {
+            assert_eq!(paths.to_dos(path), path);
+        }
+    }
+
+    #[test]
+    fn names_end_paths_with_either_slash() {
+        assert_eq!(file_name(r"C:\a\b.dll"), "b.dll");
+        assert_eq!(file_name("d:/x/y.pdb"), "y.pdb");
+        assert_eq!(file_name("z.sys"), "z.sys");
+    }
+}
