@@ -47,11 +47,11 @@ pub(crate) struct Args {
     pub(crate) live: Live,
 
     /// When to use colours
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, display_order = 900)]
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, help_heading = "Output")]
     pub(crate) color: Color,
 
     /// Say nothing but errors
-    #[arg(short, long, global = true, display_order = 901)]
+    #[arg(short, long, global = true, help_heading = "Output")]
     pub(crate) quiet: bool,
 }
 
@@ -69,9 +69,12 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the man page
-    #[command(after_help = "Example:\n  etwprof man > etwprof.1")]
-    Man,
+    /// Print the man page of the program, or of one of its commands
+    #[command(after_help = "Examples:\n  etwprof man > etwprof.1\n  etwprof man convert > etwprof-convert.1")]
+    Man {
+        /// The command
+        command: Option<String>,
+    },
 }
 
 /// Profiling live.
@@ -144,11 +147,11 @@ pub(crate) struct Convert {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Output {
     /// Write to this file; its ending picks the format
-    #[arg(short, long = "output", value_name = "OUT")]
+    #[arg(short = 'o', long = "output", value_name = "OUT", help_heading = "Output")]
     pub(crate) path: Option<PathBuf>,
 
     /// The format, whatever the ending [default: tree]
-    #[arg(short, long, value_name = "FORMAT")]
+    #[arg(short, long, value_name = "FORMAT", help_heading = "Output")]
     pub(crate) format: Option<Format>,
 }
 

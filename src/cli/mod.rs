@@ -28,7 +28,7 @@ pub(crate) fn main() -> ExitCode {
         Some(Command::Info(info)) => info::run(&info, args.quiet),
         Some(Command::Events(events)) => events::run(&events, args.quiet),
         Some(Command::Completions { shell }) => generate::completions(shell),
-        Some(Command::Man) => generate::man(),
+        Some(Command::Man { command }) => generate::man(command.as_deref()),
         None => live::run(&args.live),
     };
     match result {
