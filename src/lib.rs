@@ -1,3 +1,5 @@
 //! etwprof: where did the CPU time go, for native, kernel and .NET code, from ETW traces.
 
+pub mod guid;
+pub mod mmap;
 pub mod symbols;

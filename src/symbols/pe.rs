@@ -16,7 +16,8 @@ use object::LittleEndian as LE;
 use object::pe as format;
 use object::read::pe::{ExportTable, ImageNtHeaders, ImageOptionalHeader};
 
-use super::debug_id::{DebugId, Guid};
+use super::debug_id::DebugId;
+use crate::guid::Guid;
 
 /// Names are cut here, so that a damaged table cannot make each of its names as long as the file.
 const MAX_NAME: usize = 4096;
@@ -269,7 +270,7 @@ impl<'a> Image<'a> {
             let portable = record.minor_version.get(LE) == 0x504d;
             Some(PdbReference {
                 path: String::from_utf8_lossy(path).into_owned(),
-                id: DebugId { guid: Guid(*guid), age: u32::from_le_bytes(*age) },
+                id: DebugId { guid: Guid::from_bytes(guid), age: u32::from_le_bytes(*age) },
                 kind: if portable { PdbKind::Portable } else { PdbKind::Windows },
             })
         })

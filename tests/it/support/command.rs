@@ -1,0 +1,66 @@
+//! Runs the built `etwprof` as a user would, in an environment that is the same on every machine.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+/// What one run left behind.
+#[derive(Debug)]
+pub struct Output {
+    /// The exit code; -1 when a signal ended the program.
+    pub code: i32,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+}
+
+impl Output {
+    /// Itself, when the program said success; otherwise the test fails and shows what the program said.
+    #[track_caller]
+    pub fn success(self) -> Self {
+        assert_eq!(self.code, 0, "etwprof failed, stderr:\n{}", self.stderr);
+        self
+    }
+
+    /// stdout as text. Data that is not UTF-8 fails the test.
+    #[track_caller]
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.stdout).expect("stdout is UTF-8")
+    }
+}
+
+/// Runs `etwprof` with these arguments.
+pub fn etwprof<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Output {
+    output(command().args(args))
+}
+
+/// The program in the fixed environment, for a test that sets more than arguments.
+pub fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_etwprof"));
+    // Settings of the person who runs the tests: colours, width, symbols, backtraces.
+    for name in [
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "COLUMNS",
+        "RUST_BACKTRACE",
+        "_NT_ALT_SYMBOL_PATH",
+        "_NT_SYMBOL_PATH",
+        "_NT_SYMCACHE_PATH",
+    ] {
+        command.env_remove(name);
+    }
+    // Caches go to the build folder and never to the person's own.
+    for name in ["HOME", "LOCALAPPDATA", "XDG_CACHE_HOME"] {
+        command.env(name, env!("CARGO_TARGET_TMPDIR"));
+    }
+    command.env("NO_COLOR", "1").stdin(Stdio::null());
+    command
+}
+
+/// Runs a command that [`command`] began.
+pub fn output(command: &mut Command) -> Output {
+    let output = command.output().expect("the built etwprof starts");
+    Output {
+        code: output.status.code().unwrap_or(-1),
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}

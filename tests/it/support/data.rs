@@ -1,0 +1,124 @@
+//! Finds the real data: traces, images and symbol files that others recorded and built.
+//!
+//! It is not part of the project. `ETWPROF_TEST_DATA` names a folder with it, unpacked; without that it is looked
+//! for in `../shared/data` beside the project, and unpacked into `target/data`. Where it is missing, the tests that
+//! need it say so and pass; with `CI=true` they fail, unless `ETWPROF_TEST_DATA=absent` states that this machine
+//! has none.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::{env, fs, process, thread};
+
+/// A file or folder of the real data, by its unpacked path: `data::file("etl/wpr/sonde-test.etl")`.
+///
+/// `None` where this machine has no real data: the test then returns. A wrong path fails the test.
+#[track_caller]
+pub fn file(path: &str) -> Option<PathBuf> {
+    let Some(root) = root() else {
+        report_skip(path);
+        return None;
+    };
+    let found = root.join(path);
+    assert!(found.exists(), "the real data in {} has no {path}", root.display());
+    Some(found)
+}
+
+/// Every trace in the real data, sorted; `None` as for [`file`].
+#[track_caller]
+pub fn traces() -> Option<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    visit(&file("etl")?, &mut |path, _| {
+        if path.extension().is_some_and(|e| e == "etl") {
+            found.push(path.to_owned());
+        }
+    });
+    found.sort();
+    Some(found)
+}
+
+fn root() -> Option<&'static Path> {
+    static ROOT: OnceLock<Option<PathBuf>> = OnceLock::new();
+    ROOT.get_or_init(find).as_deref()
+}
+
+fn find() -> Option<PathBuf> {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    match env::var_os("ETWPROF_TEST_DATA").filter(|v| !v.is_empty()) {
+        Some(value) if value == "absent" => None,
+        Some(folder) => {
+            let folder = PathBuf::from(folder);
+            assert!(folder.is_dir(), "ETWPROF_TEST_DATA: no folder {}", folder.display());
+            Some(folder)
+        }
+        None => {
+            let packed = project.join("../shared/data");
+            packed.join("unpack.py").is_file().then(|| unpacked(&packed, &project.join("target")))
+        }
+    }
+}
+
+/// `target/data`, made or made again when it does not come from these packed files.
+fn unpacked(packed: &Path, target: &Path) -> PathBuf {
+    let data = target.join("data");
+    let listing = listing(packed);
+    let is_current = || fs::read_to_string(data.join(".listing")).is_ok_and(|l| l == listing);
+    if is_current() {
+        return data;
+    }
+
+    // Another test process may do the same now: each unpacks for itself, and the first to finish wins.
+    let mine = target.join(format!("data-{}", process::id()));
+    let _ = fs::remove_dir_all(&mine);
+    fs::create_dir_all(target).expect("target is writable");
+    let status =
+        Command::new("python3").arg(packed.join("unpack.py")).arg(&mine).stdout(Stdio::null()).status();
+    assert!(status.is_ok_and(|s| s.success()), "python3 unpack.py failed for {}", packed.display());
+    fs::write(mine.join(".listing"), &listing).expect("target is writable");
+    if !is_current() {
+        let old = target.join(format!("data-old-{}", process::id()));
+        let _ = fs::rename(&data, &old);
+        let _ = fs::rename(&mine, &data);
+        let _ = fs::remove_dir_all(&old);
+    }
+    let _ = fs::remove_dir_all(&mine);
+    assert!(is_current(), "the real data could not be moved to {}", data.display());
+    data
+}
+
+/// The packed files and their sizes, one per line, the same on every OS.
+fn listing(packed: &Path) -> String {
+    let mut lines = Vec::new();
+    visit(packed, &mut |path, len| {
+        let path = path.strip_prefix(packed).unwrap_or(path);
+        lines.push(format!("{} {len}\n", path.display()).replace('\\', "/"));
+    });
+    lines.sort();
+    lines.concat()
+}
+
+fn visit(folder: &Path, seen: &mut impl FnMut(&Path, u64)) {
+    for entry in fs::read_dir(folder).expect("a readable folder") {
+        let entry = entry.expect("a readable folder");
+        let metadata = entry.metadata().expect("readable metadata");
+        if metadata.is_dir() {
+            visit(&entry.path(), seen);
+        } else {
+            seen(&entry.path(), metadata.len());
+        }
+    }
+}
+
+/// Says on the real stderr, which the test harness does not capture, that a test did not check what it is for.
+fn report_skip(path: &str) {
+    let stated = env::var_os("ETWPROF_TEST_DATA").is_some_and(|v| v == "absent");
+    assert!(
+        stated || env::var_os("CI").is_none_or(|v| v != "true"),
+        "CI=true, and the real data is missing ({path}): set ETWPROF_TEST_DATA to its folder, or to `absent`"
+    );
+    let current = thread::current();
+    let test = current.name().unwrap_or("a test");
+    let line = format!("SKIPPED {test}: no real data here ({path}); see ETWPROF_TEST_DATA\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}

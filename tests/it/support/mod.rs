@@ -1,0 +1,5 @@
+//! What the tests stand on: the real data and the built program.
+
+#[allow(dead_code, reason = "each test uses the part it needs")]
+pub mod command;
+pub mod data;
