@@ -136,8 +136,10 @@ impl<'a> NativeSymbols<'a> {
     /// The name of the code at `rva`, `None` when nothing says what it is.
     pub fn lookup(&mut self, rva: u32) -> Option<Location> {
         let functions = self.functions.as_ref();
-        let pdb = self.pdb.as_mut().and_then(|pdb| pdb.lookup(rva, functions));
-        pdb.or_else(|| self.dwarf.as_ref()?.lookup(rva))
-            .or_else(|| self.image.as_ref()?.lookup(rva, functions))
+        let found = self.pdb.as_mut().and_then(|pdb| pdb.lookup(rva, functions));
+        let found = found.or_else(|| self.dwarf.as_ref()?.lookup(rva));
+        // Every export is among the PDB's symbols too. Where those know nothing, the nearest export is a guess.
+        let image = self.image.as_ref().filter(|_| self.pdb.is_none());
+        found.or_else(|| image?.lookup(rva, functions))
     }
 }

@@ -92,11 +92,11 @@ impl<'a> Compiland<'a> {
         before.get(first..)?.iter().find(|procedure| procedure.contains(place)).copied()
     }
 
-    /// The end of the last procedure that begins before `place`.
-    pub(super) fn end_before(&self, place: Place) -> Option<Place> {
+    /// The last procedure of the section that begins at or before `place`, whether it holds it or not.
+    pub(super) fn last_before(&self, place: Place) -> Option<Procedure> {
         let next = self.procedures.partition_point(|procedure| procedure.start <= place);
-        let before = self.procedures.get(next.checked_sub(1)?)?;
-        Some(before.start.forward(before.len))
+        let before = self.procedures.get(next.checked_sub(1)?).copied();
+        before.filter(|before| before.start.section == place.section)
     }
 
     /// The name of a procedure, as written: with its scope, without parameters, or decorated.

@@ -267,6 +267,6 @@ impl<'a> PdbSymbols<'a> {
         }
         let Some(index) = self.compiland_at(place) else { return false };
         let Some(compiland) = self.compilands.get(&index).and_then(Option::as_ref) else { return false };
-        compiland.end_before(place).is_some_and(|end| public.start < end)
+        compiland.last_before(place).is_some_and(|before| public.start < before.start.forward(before.len))
     }
 }

@@ -44,7 +44,7 @@ impl<'a> Records<'a> {
         let header_size = stream.u32(4)? as usize;
         let (first_index, end_index) = (stream.u32(8)?, stream.u32(12)?);
         let mut milestones = vec![(first_index, header_size)];
-        if let (Some(number), Some(offset), Some(len)) = (stream.u16(20), stream.u32(44), stream.u32(48)) {
+        if let (Some(number), Some(offset), Some(len)) = (stream.u16(20), stream.u32(40), stream.u32(44)) {
             let pairs = hash(number).and_then(|hash| hash.bytes(offset as usize, len as usize));
             for pair in pairs.as_deref().unwrap_or_default().chunks_exact(8) {
                 let (index, offset) = (pair.u32_at(0)?, header_size.checked_add(pair.u32_at(4)? as usize)?);
