@@ -2,4 +2,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, missing_docs, unreachable_pub)]
 
 mod support;
+mod symbols_breakpad;
 mod symbols_truth;

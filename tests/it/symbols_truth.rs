@@ -59,7 +59,7 @@ fn parse(text: &str) -> Vec<Truth<'_>> {
 }
 
 /// A name without what the two sides spell differently.
-fn level(name: &str) -> String {
+pub fn level(name: &str) -> String {
     let mut name = name.to_owned();
     for (from, to) in [
         ("`scalar deleting dtor'", "scalar_deleting_destructor"),
@@ -158,11 +158,13 @@ fn level_local_scopes(name: &str) -> String {
             depth == 0
         });
         let Some(end) = end.map(|(end, _)| end + at) else { break };
-        if name[at..end].contains('(') {
-            let scope = level(name[at + 1..end].split_once(": ").map_or(&name[at + 1..end], |(_, scope)| scope));
-            name.replace_range(at..=end, scope.trim_start_matches("cdecl"));
-        }
+        let scope = &name[at + 1..end];
         from = at + 1;
+        if scope.contains('(') {
+            let scope = level(scope.split_once(": ").map_or(scope, |(_, scope)| scope));
+            from = at + scope.len();
+            name.replace_range(at..=end, &scope);
+        }
     }
     name
 }
