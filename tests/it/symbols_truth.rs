@@ -95,11 +95,18 @@ pub fn level(name: &str) -> String {
         }
     }
     let kept = |word: &&str| !["class ", "struct ", "enum ", "union "].contains(word);
-    let words: Vec<_> = name.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_').filter(kept).collect();
+    let words: Vec<_> =
+        name.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_').filter(kept).collect();
     let mut name: String = words.concat().chars().filter(|c| !c.is_whitespace()).collect();
-    for (from, to) in
-        [("__int64", "longlong"), ("const", ""), ("__ptr64", ""), ("'", ""), ("`", ""), ("false", "0"), ("true", "1")]
-    {
+    for (from, to) in [
+        ("__int64", "longlong"),
+        ("const", ""),
+        ("__ptr64", ""),
+        ("'", ""),
+        ("`", ""),
+        ("false", "0"),
+        ("true", "1"),
+    ] {
         name = name.replace(from, to);
     }
     if let Some(class) = name.strip_suffix("::{ctor}") {
@@ -175,14 +182,14 @@ fn last_part(class: &str) -> &str {
 }
 
 /// All procedures and public symbols of a PDB, by way of the `pdb2` crate and a full scan.
-struct Symbols {
+pub struct Symbols {
     /// Start, length.
     procedures: Vec<(u32, u32)>,
     names: HashMap<u32, HashSet<String>>,
 }
 
 impl Symbols {
-    fn read(pdb: &Path) -> Self {
+    pub fn read(pdb: &Path) -> Self {
         let mut pdb = pdb2::PDB::open(std::fs::File::open(pdb).unwrap()).unwrap();
         let map = pdb.address_map().unwrap();
         let mut symbols = Symbols { procedures: Vec::new(), names: HashMap::new() };
@@ -194,7 +201,9 @@ impl Symbols {
                 _ => return,
             };
             let Some(start) = offset.to_rva(&map) else { return };
-            let name = Name::from(name.to_string()).demangle(DemangleOptions::name_only()).unwrap_or(name.to_string().into());
+            let name = Name::from(name.to_string())
+                .demangle(DemangleOptions::name_only())
+                .unwrap_or(name.to_string().into());
             symbols.procedures.extend((len != 0).then_some((start.0, len)));
             symbols.names.entry(start.0).or_default().insert(level(&name));
         };
@@ -215,7 +224,7 @@ impl Symbols {
         symbols
     }
 
-    fn is_alias(&self, start: u32, name: &str) -> bool {
+    pub fn is_alias(&self, start: u32, name: &str) -> bool {
         self.names.get(&start).is_some_and(|names| names.contains(name))
     }
 

@@ -4,14 +4,22 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pdb2::{AddressMap, FallibleIterator, SourceSlice, SourceView, StreamIndex, StringTable};
+use pdb2::{FallibleIterator, SourceSlice, SourceView, StreamIndex, StringTable};
 
-use super::read_at::ReadAt;
+use super::address_map::{AddressMap, SectionExtent};
 use super::stream::Stream;
 use super::{PdbError, Place};
 use crate::guid::Guid;
 use crate::symbols::debug_id::DebugId;
 use crate::symbols::pe::Machine;
+
+/// The stream of debug information (`NewDBIHdr` in microsoft-pdb, PDB/dbi/dbi.h) and the size of its header.
+const DEBUG_STREAM: u16 = 3;
+const DEBUG_HEADER_SIZE: usize = 64;
+
+/// Indices in the optional header, a list of stream numbers.
+const OMAP_TO_SOURCE: usize = 3;
+const ORIGINAL_SECTIONS: usize = 10;
 
 /// What the file says about itself, read once, and the way to its streams.
 #[derive(Debug)]
@@ -22,9 +30,7 @@ pub(super) struct PdbFile<'a> {
     pub(super) id: DebugId,
     pub(super) machine: Machine,
     pub(super) strings: Option<StringTable<'a>>,
-    address_map: AddressMap<'a>,
-    /// Whether section N may hold code, at N - 1.
-    executable: Vec<bool>,
+    pub(super) address_map: AddressMap<'a>,
     pub(super) compilands: Vec<CompilandHeader>,
     /// Sorted by start, executable sections only.
     pub(super) contributions: Vec<Contribution>,
@@ -63,10 +69,7 @@ impl<'a> PdbFile<'a> {
         let debug = pdb.debug_information()?;
         let age = debug.age().unwrap_or(information.age);
         let id = DebugId { guid: Guid::from_bytes(&information.guid.to_bytes_le()), age };
-        let address_map = pdb.address_map()?;
-        let executable: Vec<_> = (pdb.sections()?.unwrap_or_default().iter())
-            .map(|section| section.characteristics.execute() || section.characteristics.executable())
-            .collect();
+        let sections = pdb.sections()?.unwrap_or_default();
 
         let mut compilands = Vec::new();
         let mut modules = debug.modules()?;
@@ -85,11 +88,8 @@ impl<'a> PdbFile<'a> {
         let mut items = debug.section_contributions()?;
         while let Some(item) = items.next()? {
             let start = Place { section: item.offset.section, offset: item.offset.offset };
-            if item.size != 0 && is_executable(&executable, start.section) {
-                contributions.push(Contribution { start, size: item.size, compiland: item.module });
-            }
+            contributions.push(Contribution { start, size: item.size, compiland: item.module });
         }
-        contributions.sort_by_key(|contribution| contribution.start);
 
         let strings = pdb.string_table().ok();
         let mut opened = PdbFile {
@@ -99,26 +99,44 @@ impl<'a> PdbFile<'a> {
             file,
             id,
             strings,
-            address_map,
-            executable,
+            address_map: AddressMap { sections: sections.iter().map(extent).collect(), to_source: None },
             compilands,
-            contributions,
+            contributions: Vec::new(),
             public_stream: u16::MAX,
             record_stream: u16::MAX,
         };
-        // pdb2 keeps the numbers of these two streams to itself.
-        let header = opened.stream(3).and_then(|stream| stream.bytes(0, 64)).ok_or(PdbError::Truncated)?;
-        opened.public_stream = header.u16_at(16).ok_or(PdbError::Truncated)?;
-        opened.record_stream = header.u16_at(20).ok_or(PdbError::Truncated)?;
+        opened.read_debug_header().ok_or(PdbError::Truncated)?;
+        contributions.retain(|item| item.size != 0 && opened.address_map.is_executable(item.start.section));
+        contributions.sort_by_key(|contribution| contribution.start);
+        opened.contributions = contributions;
         Ok(opened)
     }
 
-    /// Where the linker had put the byte that is at `rva` now. They differ in an image that was re-ordered after
-    /// linking (its PDB has OMAP tables). `None` outside of code.
-    pub(super) fn place_of(&self, rva: u32) -> Option<Place> {
-        let offset = pdb2::Rva(rva).to_internal_offset(&self.address_map)?;
-        let place = Place { section: offset.section, offset: offset.offset };
-        is_executable(&self.executable, place.section).then_some(place)
+    /// What pdb2 keeps to itself: the streams of public symbols and records, and the OMAP tables, which it passes
+    /// over when the PDB has no second set of section headers.
+    fn read_debug_header(&mut self) -> Option<()> {
+        let debug = self.stream(DEBUG_STREAM)?;
+        self.public_stream = debug.u16(16)?;
+        self.record_stream = debug.u16(20)?;
+        // The sizes of the parts between the header and the optional header at the end: all but the last but one,
+        // which is the optional header's own.
+        let part = |index: usize| debug.u32(24 + 4 * index).map(|size| size as usize);
+        let mut start = DEBUG_HEADER_SIZE;
+        for index in [0, 1, 2, 3, 4, 7] {
+            start = start.checked_add(part(index)?)?;
+        }
+        let size = part(6)?;
+        let mut optional = |index: usize| {
+            let is_there = 2 * index < size;
+            let number = debug.u16(start.checked_add(2 * index)?).filter(|_| is_there)?;
+            self.stream(number).filter(|stream| stream.len() != 0)
+        };
+        let (to_source, sections) = (optional(OMAP_TO_SOURCE), optional(ORIGINAL_SECTIONS));
+        self.address_map.to_source = to_source;
+        if let Some(sections) = sections {
+            self.address_map.sections = SectionExtent::table(&sections.bytes(0, sections.len())?);
+        }
+        Some(())
     }
 
     /// A stream by its number, `None` when there is none.
@@ -156,9 +174,12 @@ pub(super) fn name_hash(name: &str) -> u64 {
     BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(name)
 }
 
-/// Sections are numbered from 1.
-fn is_executable(executable: &[bool], section: u16) -> bool {
-    usize::from(section).checked_sub(1).and_then(|index| executable.get(index)).copied().unwrap_or(false)
+fn extent(section: &pdb2::ImageSectionHeader) -> SectionExtent {
+    SectionExtent {
+        start: section.virtual_address,
+        size: section.virtual_size.max(section.size_of_raw_data),
+        executable: section.characteristics.execute() || section.characteristics.executable(),
+    }
 }
 
 /// Calls into `pdb2`, for which some damaged files are a broken promise (a slice out of range, an overflow) and not

@@ -8,6 +8,7 @@
 //! The container, the headers and the OMAP tables are read by `pdb2` ([`file`]); the records behind them in
 //! place, by our own code, which copies nothing and cannot panic.
 
+mod address_map;
 mod annotations;
 mod compiland;
 mod file;
@@ -100,7 +101,9 @@ impl<'a> PdbSymbols<'a> {
 
     /// The best name for the code at `rva`.
     pub(super) fn lookup(&mut self, rva: u32, functions: Option<&FunctionTable<'_>>) -> Option<Location> {
-        let place = self.file.place_of(rva)?;
+        let place = self.file.address_map.place_of(rva)?;
+        // The exception table is the re-ordered image's, the places are not.
+        let functions = functions.filter(|_| self.file.address_map.to_source.is_none());
         let compiland = self.compiland_at(place);
         let found = compiland.and_then(|index| {
             let compiland = self.compilands.get(&index)?.as_ref()?;
