@@ -3,4 +3,5 @@
 
 mod support;
 mod symbols_breakpad;
+mod symbols_malformed;
 mod symbols_truth;
