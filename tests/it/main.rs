@@ -4,4 +4,7 @@
 mod data;
 mod demo;
 mod support;
+mod symbols_breakpad;
+mod symbols_malformed;
+mod symbols_truth;
 mod synth;
