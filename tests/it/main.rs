@@ -1,2 +1,9 @@
 //! The integration tests: one binary, with its support code beside it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, missing_docs, unreachable_pub)]
+
+mod store_cabinet;
+mod store_cache;
+mod store_fetch;
+mod store_layout;
+mod store_path;
+mod store_support;
