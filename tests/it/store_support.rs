@@ -32,7 +32,7 @@ pub fn data(path: &str) -> Option<PathBuf> {
 pub fn symbol_file(index: &str, length: usize) -> Vec<u8> {
     let mut file = format!("ID {index} {length}\n").into_bytes();
     assert!(file.len() <= length);
-    file.extend((file.len()..length).map(|i| (i * i >> 7) as u8));
+    file.extend((file.len()..length).map(|i| ((i * i) >> 7) as u8));
     file
 }
 
