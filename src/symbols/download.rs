@@ -13,6 +13,8 @@ use super::lookup::Outcome;
 use super::store::{Proxy, StoreOptions};
 
 const MAX_REDIRECTS: u32 = 5;
+/// What is read of the page that comes with an error, in bytes.
+const MAX_ERROR_PAGE: u64 = 16 * 1024;
 /// The longest wait that a server may ask for before the next try.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
@@ -100,7 +102,12 @@ impl Client {
         // A redirect must not leave TLS.
         let request = self.agent.get(url).config().https_only(url.starts_with("https:")).build();
         let mut response = request.call().map_err(|e| Failed::from_error(e, "waiting for the answer"))?;
-        check_status(response.status(), response.headers())?;
+        if let Err(failed) = check_status(response.status(), response.headers()) {
+            // A connection can be used again once its answer has been read.
+            let mut rest = response.body_mut().with_config().limit(MAX_ERROR_PAGE).reader();
+            let _ = io::copy(&mut rest, &mut io::sink());
+            return Err(failed);
+        }
         let plain = check_encoding(response.headers())?;
         let announced = number(response.headers(), CONTENT_LENGTH.as_str());
         if let Some(size) = announced.filter(|&size| size > limit) {

@@ -456,6 +456,9 @@ fn many_at_once_in_order_with_progress() {
         assert_eq!(bytes[i] == 100_000, i % 3 != 0);
     }
     assert_eq!(files(cache.path()).len(), 26);
+    // Connections are kept, also over what is not there: at most one for each thread.
+    assert_eq!(server.asked().len(), 26 + 3 * 14 + 1);
+    assert!(server.connections() <= 8, "{} connections", server.connections());
 }
 
 #[test]

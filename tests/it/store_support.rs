@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -227,6 +227,7 @@ pub enum Answer {
 pub struct Server {
     address: String,
     asked: Arc<Mutex<Vec<String>>>,
+    connections: Arc<AtomicUsize>,
     stop: Arc<AtomicBool>,
 }
 
@@ -237,18 +238,21 @@ impl Server {
         let address = listener.local_addr().unwrap().to_string();
         let (asked, stop) = (Arc::<Mutex<Vec<String>>>::default(), Arc::new(AtomicBool::new(false)));
         let (log, stopped, answer) = (Arc::clone(&asked), Arc::clone(&stop), Arc::new(answer));
+        let connections = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&connections);
         thread::spawn(move || {
             for connection in listener.incoming() {
                 if stopped.load(Ordering::Relaxed) {
                     return;
                 }
+                counted.fetch_add(1, Ordering::Relaxed);
                 let (log, stopped, answer) = (Arc::clone(&log), Arc::clone(&stopped), Arc::clone(&answer));
                 thread::spawn(move || {
                     let _ = serve(connection.unwrap(), &log, &stopped, &*answer);
                 });
             }
         });
-        Server { address, asked, stop }
+        Server { address, asked, connections, stop }
     }
 
     /// A server that has these files: path and contents.
@@ -266,6 +270,11 @@ impl Server {
 
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// How many connections were made so far.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     /// The paths asked so far.
