@@ -204,6 +204,10 @@ impl Failed {
             Error::Io(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
                 Failed::may_pass(Outcome::Unreachable("the connection was refused".to_owned()))
             }
+            // A certificate that is not accepted.
+            Error::Io(e) if e.kind() == io::ErrorKind::InvalidData => {
+                Failed::last(Outcome::Unreachable(e.to_string()))
+            }
             Error::Io(e) => Failed::may_pass(Outcome::Unreachable(e.to_string())),
             // TLS, proxy and protocol errors: another try would go the same way.
             other => Failed::last(Outcome::Unreachable(other.to_string())),
