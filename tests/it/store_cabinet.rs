@@ -59,6 +59,19 @@ fn what_is_over_the_limits_is_refused_before_it_is_written() {
 }
 
 #[test]
+fn a_wrong_checksum_is_seen_in_every_byte() {
+    for length in [4, 5, 6, 7] {
+        let cab = cabinet(&[("a.pdb", &sample(length))], Packing::Stored);
+        for at in cab.len() - length..cab.len() {
+            let mut damaged = cab.clone();
+            damaged[at] ^= 0x10;
+            let result = expanded(&damaged, "a.pdb", LIMITS);
+            assert!(matches!(result, Err(CabinetError::Checksum(0))), "{length} {at}: {result:?}");
+        }
+    }
+}
+
+#[test]
 fn a_real_compressed_pdb_expands_to_a_whole_one() {
     let Some(path) = data("pdb/dump_syms/basic32.pd_") else { return };
     let cab = fs::read(path).unwrap();

@@ -100,6 +100,16 @@ fn not_there_means_every_form_was_asked() {
 }
 
 #[test]
+fn a_server_named_twice_is_asked_once() {
+    let server = Server::with_files([]);
+    let cache = tempdir().unwrap();
+    let path = format!("{};cache*;srv**{}/", server.url(), server.url());
+    let options = StoreOptions { retry_failed: true, ..options(cache.path()) };
+    assert!(store(&path, options).find(&key(), &[], &check(&key())).found.is_none());
+    assert_eq!(server.asked().len(), 4);
+}
+
+#[test]
 fn denied() {
     for status in [401, 403] {
         let outcome = failed(ask(&always(Answer::Status(status, vec![]))));
