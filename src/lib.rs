@@ -14,7 +14,7 @@
 //!
 //! ```
 //! use etwprof::etl::Recording;
-//! use etwprof::profile::{CallTree, Filter, Grouping, Profile};
+//! use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
 //! use etwprof::report::folded;
 //! use etwprof::symbols::Unnamed;
 //! use etwprof::trace::Builder;
@@ -25,7 +25,7 @@
 //! let trace = builder.finish();
 //!
 //! let filter = Filter { names: vec!["orders".into()], ..Filter::default() };
-//! let profile = Profile::new(&trace, &filter, &Unnamed);
+//! let profile = Profile::new(&trace, &filter, &Unnamed, Naming::default());
 //! let tree = CallTree::new(&profile, &trace, Grouping { by_process: true, by_thread: false });
 //! assert_eq!(tree.total(), profile.balance.kept);
 //!

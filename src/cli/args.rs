@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Info(Info),
     /// Count the events of a recording by provider, event and version
     Events(Events),
+    /// Tell for each module of a recording where its symbols are, or why there are none
+    Symbols(SymbolsCommand),
     /// Name addresses of an image: function, inlined calls, file and line
     Symbolize(super::symbolize::Symbolize),
     /// Print the completions of a shell
@@ -140,6 +142,9 @@ pub(crate) struct Convert {
 
     #[command(flatten)]
     pub(crate) filter: Filter,
+
+    #[command(flatten)]
+    pub(crate) symbols: Symbols,
 
     #[command(flatten)]
     pub(crate) tree: Tree,
@@ -224,6 +229,72 @@ pub(crate) struct Events {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Where names come from.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Symbols")]
+pub(crate) struct Symbols {
+    /// Look here for symbols, before _NT_SYMBOL_PATH and in its syntax: a folder, srv*CACHE*URL, ... (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub(crate) symbols: Vec<String>,
+
+    /// Name no functions
+    #[arg(long)]
+    pub(crate) no_symbols: bool,
+
+    /// Ask no symbol server; caches and folders are still looked into
+    #[arg(long)]
+    pub(crate) offline: bool,
+
+    /// Ask servers again for what they did not have lately
+    #[arg(long)]
+    pub(crate) retry_failed: bool,
+
+    /// Leave modules without symbols that fewer samples hit
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    pub(crate) min_module_share: f64,
+
+    /// Show inlined functions as part of their caller
+    #[arg(long)]
+    pub(crate) no_inline: bool,
+
+    /// Show source files and lines
+    #[arg(long)]
+    pub(crate) lines: bool,
+}
+
+const SYMBOLS_EXAMPLES: &str = "\
+Examples:
+  etwprof symbols trace.etl                                what is here, and what is missing
+  etwprof symbols trace.etl --fetch                        fill the cache from the symbol servers
+  etwprof symbols trace.etl --fetch --symbols srv*/mnt/cache*https://symbols.example.com";
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = SYMBOLS_EXAMPLES)]
+pub(crate) struct SymbolsCommand {
+    /// The recording: .etl files (parts of one recording), .etl.zip or .diagsession
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Ask the symbol servers for what is missing
+    #[arg(long)]
+    pub(crate) fetch: bool,
+
+    /// Look here for symbols, before _NT_SYMBOL_PATH and in its syntax (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub(crate) symbols: Vec<String>,
+
+    /// Ask servers again for what they did not have lately
+    #[arg(long)]
+    pub(crate) retry_failed: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) filter: Filter,
 }
 
 /// The forms of a result.

@@ -12,6 +12,7 @@ mod load;
 mod output;
 mod progress;
 mod symbolize;
+mod symbols;
 
 use std::io;
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ pub(crate) fn main() -> ExitCode {
         Some(Command::Convert(convert)) => convert::run(&convert, args.quiet),
         Some(Command::Info(info)) => info::run(&info, args.quiet),
         Some(Command::Events(events)) => events::run(&events, args.quiet),
+        Some(Command::Symbols(symbols)) => symbols::run(&symbols, args.quiet),
         Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize),
         Some(Command::Completions { shell }) => generate::completions(shell),
         Some(Command::Man { command }) => generate::man(command.as_deref()),

@@ -5,6 +5,8 @@
 //!
 //! What they say: [`pe`] reads images, [`debug_id`] says which symbol file belongs to which image, [`native`] names
 //! the addresses of native code.
+//!
+//! [`resolver`] brings both together for a trace; a [`verdict::Verdict`] says for each module what came of it.
 
 pub mod beside;
 pub mod cabinet;
@@ -12,14 +14,17 @@ mod cache;
 pub mod debug_id;
 mod download;
 mod failures;
+mod identity;
 pub mod key;
 pub mod lookup;
 mod names;
 pub mod native;
 pub mod path;
 pub mod pe;
+pub mod resolver;
 mod search;
 mod server;
 pub mod store;
+pub mod verdict;
 
-pub use names::{Function, Names, Unnamed};
+pub use names::{Function, Names, Unnamed, Wanted};
