@@ -213,6 +213,10 @@ pub(crate) struct Info {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Look here for symbols, before _NT_SYMBOL_PATH and in its syntax (repeatable); no server is asked
+    #[arg(long, value_name = "PATH")]
+    pub(crate) symbols: Vec<String>,
+
     #[command(flatten)]
     pub(crate) filter: Filter,
 }
@@ -262,6 +266,21 @@ pub(crate) struct Symbols {
     /// Show source files and lines
     #[arg(long)]
     pub(crate) lines: bool,
+}
+
+impl Symbols {
+    /// Symbols that are on this machine, and in these places.
+    pub(crate) fn offline(places: &[String]) -> Symbols {
+        Symbols {
+            symbols: places.to_vec(),
+            no_symbols: false,
+            offline: true,
+            retry_failed: false,
+            min_module_share: 0.0,
+            no_inline: false,
+            lines: false,
+        }
+    }
 }
 
 const SYMBOLS_EXAMPLES: &str = "\

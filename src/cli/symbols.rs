@@ -180,13 +180,9 @@ struct Row<'a> {
 pub(super) fn run(args: &args::SymbolsCommand, quiet: bool) -> Result<()> {
     let loaded = load::trace(&args.files, quiet)?;
     let flags = args::Symbols {
-        symbols: args.symbols.clone(),
-        no_symbols: false,
         offline: !args.fetch,
         retry_failed: args.retry_failed,
-        min_module_share: 0.0,
-        no_inline: false,
-        lines: false,
+        ..args::Symbols::offline(&args.symbols)
     };
     let named = named(&loaded.trace, &load::filter(&args.filter), &flags, quiet)?;
     let trace = &loaded.trace;

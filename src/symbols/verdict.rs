@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::lookup::{Lookup, Outcome};
+use super::lookup::{Attempt, Lookup, Outcome, Place};
 
 /// What became of one module.
 #[derive(Clone, Debug)]
@@ -113,6 +113,11 @@ fn mismatch(lookup: &Lookup) -> bool {
     lookup.attempts.iter().any(|attempt| matches!(attempt.outcome, Outcome::WrongFile { .. }))
 }
 
+/// The server in an address.
+fn host(url: &str) -> &str {
+    url.split("//").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or(url)
+}
+
 /// One sentence.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -123,6 +128,9 @@ impl fmt::Display for Verdict {
             Verdict::NoNames { from } => write!(f, "{from} names none of its addresses"),
             Verdict::NoId { .. } => f.write_str("the trace does not tell its PDB, and its image is not here"),
             Verdict::NotFound { lookup } => match lookup.reason() {
+                Some(Attempt { place: Place::Url(url), outcome }) => {
+                    write!(f, "not found: {}: {outcome}", host(url))
+                }
                 Some(attempt) => write!(f, "not found: {attempt}"),
                 None => f.write_str("not found: nowhere to look"),
             },
