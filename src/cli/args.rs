@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Info(Info),
     /// Count the events of a recording by provider, event and version
     Events(Events),
+    /// Name addresses of an image: function, inlined calls, file and line
+    Symbolize(super::symbolize::Symbolize),
     /// Print the completions of a shell
     #[command(after_help = "Example:\n  etwprof completions bash > /etc/bash_completion.d/etwprof")]
     Completions {

@@ -11,6 +11,7 @@ mod live;
 mod load;
 mod output;
 mod progress;
+mod symbolize;
 
 use std::io;
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ pub(crate) fn main() -> ExitCode {
         Some(Command::Convert(convert)) => convert::run(&convert, args.quiet),
         Some(Command::Info(info)) => info::run(&info, args.quiet),
         Some(Command::Events(events)) => events::run(&events, args.quiet),
+        Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize),
         Some(Command::Completions { shell }) => generate::completions(shell),
         Some(Command::Man { command }) => generate::man(command.as_deref()),
         None => live::run(&args.live),

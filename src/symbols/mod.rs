@@ -1,5 +1,25 @@
 //! From a module and an address in it to the functions there.
+//!
+//! Where the files come from: a [`path::SymbolPath`] says where to look, a [`key::FileKey`] what for, and a
+//! [`store::Store`] finds it there, on this machine or on a symbol server, or says in a [`lookup::Lookup`] why not.
+//!
+//! What they say: [`pe`] reads images, [`debug_id`] says which symbol file belongs to which image, [`native`] names
+//! the addresses of native code.
 
+pub mod beside;
+pub mod cabinet;
+mod cache;
+pub mod debug_id;
+mod download;
+mod failures;
+pub mod key;
+pub mod lookup;
 mod names;
+pub mod native;
+pub mod path;
+pub mod pe;
+mod search;
+mod server;
+pub mod store;
 
 pub use names::{Function, Names, Unnamed};

@@ -3,5 +3,14 @@
 
 mod data;
 mod demo;
+mod store_cabinet;
+mod store_cache;
+mod store_fetch;
+mod store_layout;
+mod store_path;
+mod store_support;
 mod support;
+mod symbols_breakpad;
+mod symbols_malformed;
+mod symbols_truth;
 mod synth;
