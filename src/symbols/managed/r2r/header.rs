@@ -1,0 +1,139 @@
+//! The ReadyToRun header and its sections.
+
+use super::super::cursor::Cursor;
+use super::super::metadata::Metadata;
+use super::super::pe_bytes::PeBytes;
+use super::R2rError;
+
+/// The sections that names need, by their numbers (dotnet/runtime, readytorun.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum SectionKind {
+    CompilerIdentifier = 100,
+    RuntimeFunctions = 102,
+    MethodEntryPoints = 103,
+    InstanceEntryPoints = 109,
+    ManifestMetadata = 112,
+    ComponentAssemblies = 115,
+    OwnerComposite = 116,
+    HotColdMap = 120,
+}
+
+/// RVA and size.
+pub(super) type Extent = (u32, u32);
+
+pub(super) struct Header {
+    pub(super) version: (u16, u16),
+    sections: Vec<(u32, Extent)>,
+}
+
+/// No format has more than 24 sections.
+const MAX_SECTIONS: u32 = 256;
+
+const RTR: u32 = u32::from_le_bytes(*b"RTR\0");
+const NGE: u32 = u32::from_le_bytes(*b"NGE\0");
+
+impl Header {
+    /// Finds the header: the COR header's managed native header, or the export of a composite image.
+    pub(super) fn find(pe: &PeBytes<'_>) -> Result<Self, R2rError> {
+        let native = match (pe.rtr_header, pe.cor_header) {
+            (Some(rva), _) => rva,
+            (None, Some((rva, _))) => cor_field(pe, rva, 64)?,
+            (None, None) => return Err(R2rError::NotManaged),
+        };
+        if native == 0 {
+            return Err(R2rError::IlOnly);
+        }
+        let cut = R2rError::Cut { what: "the managed native header", rva: native };
+        let Some(mut cursor) = pe.cursor(native) else { return Err(cut) };
+        match cursor.u32() {
+            Some(RTR) => {}
+            Some(NGE) => return Err(R2rError::Ngen),
+            Some(signature) => return Err(R2rError::Signature { rva: native, signature }),
+            None => return Err(cut),
+        }
+        let (Some(major), Some(minor)) = (cursor.u16(), cursor.u16()) else { return Err(cut) };
+        let header = Header { version: (major, minor), sections: sections(&mut cursor).ok_or(cut)? };
+        if let Some((rva, size)) = header.section(SectionKind::OwnerComposite) {
+            let name = pe.range(rva, size).unwrap_or_default();
+            let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+            return Err(R2rError::InComposite { file: String::from_utf8_lossy(name).into_owned() });
+        }
+        Ok(header)
+    }
+
+    pub(super) fn section(&self, kind: SectionKind) -> Option<Extent> {
+        self.sections.iter().find(|(number, _)| *number == kind as u32).map(|&(_, extent)| extent)
+    }
+
+    /// The method entry points of each assembly in the image.
+    pub(super) fn entry_point_sections(&self, pe: &PeBytes<'_>) -> Vec<Option<Extent>> {
+        if self.section(SectionKind::ComponentAssemblies).is_none() {
+            return vec![self.section(SectionKind::MethodEntryPoints)];
+        }
+        self.components(pe)
+            .map(|(_, core_header)| {
+                let component = sections(&mut pe.cursor(core_header)?)?;
+                let (_, extent) = component
+                    .into_iter()
+                    .find(|(number, _)| *number == SectionKind::MethodEntryPoints as u32)?;
+                Some(extent)
+            })
+            .collect()
+    }
+
+    /// The RVAs of the COR headers in a composite image; `None` where the IL stayed in a file of its own.
+    pub(super) fn component_cor_headers(&self, pe: &PeBytes<'_>) -> Vec<Option<u32>> {
+        self.components(pe).map(|(cor_header, _)| (cor_header != 0).then_some(cor_header)).collect()
+    }
+
+    /// RVAs of COR header and core header of each component.
+    fn components(&self, pe: &PeBytes<'_>) -> impl Iterator<Item = (u32, u32)> {
+        let table =
+            self.section(SectionKind::ComponentAssemblies).and_then(|(rva, size)| pe.range(rva, size));
+        table.unwrap_or_default().chunks_exact(16).filter_map(|row| {
+            let mut cursor = Cursor::new(row, 0);
+            let cor_header = cursor.u32()?;
+            cursor.u32()?;
+            Some((cor_header, cursor.u32()?))
+        })
+    }
+
+    /// The row of the manifest's assembly references that a module index beyond the image's own references means;
+    /// row 0 is the manifest itself, which has an index since format 6.3.
+    pub(super) fn manifest_index(&self, index: u32, own_references: u32) -> Option<u32> {
+        let beyond = index.checked_sub(own_references).filter(|&beyond| beyond > 0)?;
+        if self.version >= (6, 3) { Some(beyond - 1) } else { Some(beyond) }
+    }
+}
+
+/// Reads a core header: flags, count, sections.
+fn sections(cursor: &mut Cursor<'_>) -> Option<Vec<(u32, Extent)>> {
+    cursor.u32()?; // flags
+    let count = cursor.u32()?;
+    if count > MAX_SECTIONS {
+        return None;
+    }
+    (0..count).map(|_| Some((cursor.u32()?, (cursor.u32()?, cursor.u32()?)))).collect()
+}
+
+/// A 32-bit field of a COR header (ECMA-335 II.25.3.3).
+fn cor_field(pe: &PeBytes<'_>, cor_header: u32, offset: usize) -> Result<u32, R2rError> {
+    pe.at(cor_header)
+        .and_then(|bytes| Cursor::new(bytes, offset).u32())
+        .ok_or(R2rError::Cut { what: "the COR header", rva: cor_header })
+}
+
+/// The metadata that a COR header points to.
+pub(super) fn metadata_of<'d>(pe: &PeBytes<'d>, cor_header: u32) -> Result<Metadata<'d>, R2rError> {
+    let rva = cor_field(pe, cor_header, 8)?;
+    let size = cor_field(pe, cor_header, 12)?;
+    let bytes = pe.range(rva, size).ok_or(R2rError::Cut { what: "the metadata", rva })?;
+    Ok(Metadata::parse(bytes)?)
+}
+
+/// The metadata of an image of one assembly.
+pub(super) fn own_metadata<'d>(pe: &PeBytes<'d>) -> Result<Metadata<'d>, R2rError> {
+    let (rva, _) = pe.cor_header.ok_or(R2rError::NotManaged)?;
+    metadata_of(pe, rva)
+}
