@@ -1,3 +1,8 @@
-//! Names for addresses: from an image's own tables, from symbol files and from the runtime's events.
+//! Names for addresses: from an image, its symbol file, or the image's own tables.
+//!
+//! [`pe`] reads images, [`debug_id`] says which symbol file belongs to which image, [`managed`] names precompiled .NET
+//! code and makes .NET names readable.
 
+pub mod debug_id;
 pub mod managed;
+pub mod pe;

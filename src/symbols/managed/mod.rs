@@ -15,7 +15,6 @@
 mod cursor;
 pub mod metadata;
 pub mod names;
-mod pe_bytes;
 pub mod r2r;
 mod raw_name;
 

@@ -6,15 +6,10 @@
 
 use std::ops::Range;
 
-use object::pe::{
-    IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64, IMAGE_FILE_MACHINE_ARMNT, IMAGE_FILE_MACHINE_I386,
-    Machine,
-};
-
 use super::super::cursor::Cursor;
-use super::super::pe_bytes::PeBytes;
 use super::R2rError;
-use super::header::{Header, SectionKind};
+use super::header::{self, Header, SectionKind};
+use crate::symbols::pe::{Image, Machine};
 
 /// The forms of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,25 +20,30 @@ enum Form {
     Arm64,
 }
 
+/// Machine numbers of 32-bit ARM and, XORed into the number, of the systems other than Windows: Linux, Apple,
+/// FreeBSD, NetBSD, SunOS (dotnet/runtime, pedecoder.h; Linux verified on System.ComponentModel.EventBasedAsync.dll,
+/// 0xFD1D = 0x8664 ^ 0x7B79).
+const ARM: u16 = 0x01C4;
+const OS_MARKS: [u16; 5] = [0x7B79, 0x4644, 0xADC4, 0x1993, 0x1992];
+
 impl Form {
     fn of(machine: Machine) -> Option<Self> {
         match machine {
-            IMAGE_FILE_MACHINE_AMD64 => Some(Form::X64),
-            IMAGE_FILE_MACHINE_I386 => Some(Form::X86),
-            IMAGE_FILE_MACHINE_ARMNT => Some(Form::Arm),
-            IMAGE_FILE_MACHINE_ARM64 => Some(Form::Arm64),
-            _ => None,
+            Machine::X64 => Some(Form::X64),
+            Machine::X86 => Some(Form::X86),
+            Machine::Arm64 => Some(Form::Arm64),
+            Machine::Other(ARM) => Some(Form::Arm),
+            Machine::Other(number) => OS_MARKS.iter().find_map(|mark| match Machine::from(number ^ mark) {
+                Machine::Other(ARM) => Some(Form::Arm),
+                Machine::Other(_) => None,
+                known => Form::of(known),
+            }),
         }
     }
 
     fn row_len(self) -> usize {
         if self == Form::X64 { 12 } else { 8 }
     }
-}
-
-/// Whether images for this machine can be read.
-pub(in super::super) fn is_known_machine(machine: Machine) -> bool {
-    Form::of(machine).is_some()
 }
 
 /// The table, borrowed.
@@ -54,12 +54,11 @@ pub(super) struct Functions<'d> {
 }
 
 impl<'d> Functions<'d> {
-    pub(super) fn find(pe: &PeBytes<'d>, header: &Header) -> Result<Self, R2rError> {
-        let form = Form::of(pe.machine).ok_or(R2rError::Machine(pe.machine.0))?;
+    pub(super) fn find(pe: &Image<'d>, header: &Header) -> Result<Self, R2rError> {
+        let form = Form::of(pe.machine).ok_or(R2rError::Machine(pe.machine))?;
         let rows = match header.section(SectionKind::RuntimeFunctions) {
-            Some((rva, size)) => {
-                pe.range(rva, size).ok_or(R2rError::Cut { what: "the runtime-function table", rva })?
-            }
+            Some((rva, size)) => header::bytes(pe, (rva, size))
+                .ok_or(R2rError::Cut { what: "the runtime-function table", rva })?,
             None => &[],
         };
         let mut functions = Functions { rows, form, count: 0 };
@@ -89,7 +88,7 @@ impl<'d> Functions<'d> {
     }
 
     /// The RVA range of a function; never beyond the start of the next one.
-    pub(super) fn range(&self, index: u32, pe: &PeBytes<'_>) -> Option<Range<u32>> {
+    pub(super) fn range(&self, index: u32, pe: &Image<'_>) -> Option<Range<u32>> {
         if index >= self.count {
             return None;
         }
@@ -109,26 +108,26 @@ impl<'d> Functions<'d> {
     }
 
     /// The code length in the unwind data, bytes.
-    fn unwind_length(&self, index: u32, pe: &PeBytes<'_>) -> Option<u32> {
+    fn unwind_length(&self, index: u32, pe: &Image<'_>) -> Option<u32> {
         let mut row = self.row(index)?;
         row.u32()?;
         let unwind = row.u32()?;
         let unit = match self.form {
             Form::X64 => return None,
-            Form::X86 => return pe.cursor(unwind)?.gc_unsigned(),
+            Form::X86 => return Cursor::new(pe.bytes_from(unwind)?, 0).gc_unsigned(),
             Form::Arm => 2,
             Form::Arm64 => 4,
         };
         // Low bits 0: the RVA of a record with an 18-bit length; else the record is packed here, 11 bits of length.
         if unwind & 3 == 0 {
-            Some((pe.cursor(unwind)?.u32()? & 0x3_FFFF) * unit)
+            Some((Cursor::new(pe.bytes_from(unwind)?, 0).u32()? & 0x3_FFFF) * unit)
         } else {
             Some((unwind >> 2 & 0x7FF) * unit)
         }
     }
 
     /// The function that covers `rva`.
-    pub(super) fn containing(&self, rva: u32, pe: &PeBytes<'_>) -> Option<u32> {
+    pub(super) fn containing(&self, rva: u32, pe: &Image<'_>) -> Option<u32> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -151,8 +150,8 @@ pub(super) fn entry_function(mut cursor: Cursor<'_>) -> Option<u32> {
 }
 
 /// The hot/cold map: (first cold function, first hot function) of each split method, by the first.
-pub(super) fn cold_parts(pe: &PeBytes<'_>, header: &Header) -> Vec<(u32, u32)> {
-    let map = header.section(SectionKind::HotColdMap).and_then(|(rva, size)| pe.range(rva, size));
+pub(super) fn cold_parts(pe: &Image<'_>, header: &Header) -> Vec<(u32, u32)> {
+    let map = header.section(SectionKind::HotColdMap).and_then(|extent| header::bytes(pe, extent));
     let pairs = map.unwrap_or_default().chunks_exact(8);
     let mut parts: Vec<_> = pairs
         .filter_map(|pair| {

@@ -2,8 +2,8 @@
 
 use super::super::cursor::Cursor;
 use super::super::metadata::Metadata;
-use super::super::pe_bytes::PeBytes;
 use super::R2rError;
+use crate::symbols::pe::{CLR_DIRECTORY, Image};
 
 /// The sections that names need, by their numbers (dotnet/runtime, readytorun.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,17 +35,20 @@ const NGE: u32 = u32::from_le_bytes(*b"NGE\0");
 
 impl Header {
     /// Finds the header: the COR header's managed native header, or the export of a composite image.
-    pub(super) fn find(pe: &PeBytes<'_>) -> Result<Self, R2rError> {
-        let native = match (pe.rtr_header, pe.cor_header) {
-            (Some(rva), _) => rva,
-            (None, Some((rva, _))) => cor_field(pe, rva, 64)?,
+    pub(super) fn find(pe: &Image<'_>) -> Result<Self, R2rError> {
+        let exported = pe.exports().into_iter().find(|export| export.name == "RTR_HEADER");
+        let native = match (exported, pe.directory(CLR_DIRECTORY)) {
+            (Some(export), _) => export.rva,
+            (None, Some(cor_header)) => cor_field(pe, cor_header.rva, 64)?,
             (None, None) => return Err(R2rError::NotManaged),
         };
         if native == 0 {
             return Err(R2rError::IlOnly);
         }
         let cut = R2rError::Cut { what: "the managed native header", rva: native };
-        let Some(mut cursor) = pe.cursor(native) else { return Err(cut) };
+        let Some(mut cursor) = pe.bytes_from(native).map(|bytes| Cursor::new(bytes, 0)) else {
+            return Err(cut);
+        };
         match cursor.u32() {
             Some(RTR) => {}
             Some(NGE) => return Err(R2rError::Ngen),
@@ -54,8 +57,8 @@ impl Header {
         }
         let (Some(major), Some(minor)) = (cursor.u16(), cursor.u16()) else { return Err(cut) };
         let header = Header { version: (major, minor), sections: sections(&mut cursor).ok_or(cut)? };
-        if let Some((rva, size)) = header.section(SectionKind::OwnerComposite) {
-            let name = pe.range(rva, size).unwrap_or_default();
+        if let Some(extent) = header.section(SectionKind::OwnerComposite) {
+            let name = bytes(pe, extent).unwrap_or_default();
             let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
             return Err(R2rError::InComposite { file: String::from_utf8_lossy(name).into_owned() });
         }
@@ -67,13 +70,13 @@ impl Header {
     }
 
     /// The method entry points of each assembly in the image.
-    pub(super) fn entry_point_sections(&self, pe: &PeBytes<'_>) -> Vec<Option<Extent>> {
+    pub(super) fn entry_point_sections(&self, pe: &Image<'_>) -> Vec<Option<Extent>> {
         if self.section(SectionKind::ComponentAssemblies).is_none() {
             return vec![self.section(SectionKind::MethodEntryPoints)];
         }
         self.components(pe)
             .map(|(_, core_header)| {
-                let component = sections(&mut pe.cursor(core_header)?)?;
+                let component = sections(&mut Cursor::new(pe.bytes_from(core_header)?, 0))?;
                 let (_, extent) = component
                     .into_iter()
                     .find(|(number, _)| *number == SectionKind::MethodEntryPoints as u32)?;
@@ -83,14 +86,13 @@ impl Header {
     }
 
     /// The RVAs of the COR headers in a composite image; `None` where the IL stayed in a file of its own.
-    pub(super) fn component_cor_headers(&self, pe: &PeBytes<'_>) -> Vec<Option<u32>> {
+    pub(super) fn component_cor_headers(&self, pe: &Image<'_>) -> Vec<Option<u32>> {
         self.components(pe).map(|(cor_header, _)| (cor_header != 0).then_some(cor_header)).collect()
     }
 
     /// RVAs of COR header and core header of each component.
-    fn components(&self, pe: &PeBytes<'_>) -> impl Iterator<Item = (u32, u32)> {
-        let table =
-            self.section(SectionKind::ComponentAssemblies).and_then(|(rva, size)| pe.range(rva, size));
+    fn components(&self, pe: &Image<'_>) -> impl Iterator<Item = (u32, u32)> {
+        let table = self.section(SectionKind::ComponentAssemblies).and_then(|extent| bytes(pe, extent));
         table.unwrap_or_default().chunks_exact(16).filter_map(|row| {
             let mut cursor = Cursor::new(row, 0);
             let cor_header = cursor.u32()?;
@@ -107,6 +109,12 @@ impl Header {
     }
 }
 
+/// The bytes of an extent, or as many as the file has.
+pub(super) fn bytes<'d>(pe: &Image<'d>, (rva, size): Extent) -> Option<&'d [u8]> {
+    let bytes = pe.bytes_from(rva)?;
+    Some(bytes.get(..size as usize).unwrap_or(bytes))
+}
+
 /// Reads a core header: flags, count, sections.
 fn sections(cursor: &mut Cursor<'_>) -> Option<Vec<(u32, Extent)>> {
     cursor.u32()?; // flags
@@ -118,22 +126,21 @@ fn sections(cursor: &mut Cursor<'_>) -> Option<Vec<(u32, Extent)>> {
 }
 
 /// A 32-bit field of a COR header (ECMA-335 II.25.3.3).
-fn cor_field(pe: &PeBytes<'_>, cor_header: u32, offset: usize) -> Result<u32, R2rError> {
-    pe.at(cor_header)
+fn cor_field(pe: &Image<'_>, cor_header: u32, offset: usize) -> Result<u32, R2rError> {
+    pe.bytes_from(cor_header)
         .and_then(|bytes| Cursor::new(bytes, offset).u32())
         .ok_or(R2rError::Cut { what: "the COR header", rva: cor_header })
 }
 
 /// The metadata that a COR header points to.
-pub(super) fn metadata_of<'d>(pe: &PeBytes<'d>, cor_header: u32) -> Result<Metadata<'d>, R2rError> {
+pub(super) fn metadata_of<'d>(pe: &Image<'d>, cor_header: u32) -> Result<Metadata<'d>, R2rError> {
     let rva = cor_field(pe, cor_header, 8)?;
     let size = cor_field(pe, cor_header, 12)?;
-    let bytes = pe.range(rva, size).ok_or(R2rError::Cut { what: "the metadata", rva })?;
-    Ok(Metadata::parse(bytes)?)
+    let root = bytes(pe, (rva, size)).ok_or(R2rError::Cut { what: "the metadata", rva })?;
+    Ok(Metadata::parse(root)?)
 }
 
 /// The metadata of an image of one assembly.
-pub(super) fn own_metadata<'d>(pe: &PeBytes<'d>) -> Result<Metadata<'d>, R2rError> {
-    let (rva, _) = pe.cor_header.ok_or(R2rError::NotManaged)?;
-    metadata_of(pe, rva)
+pub(super) fn own_metadata<'d>(pe: &Image<'d>) -> Result<Metadata<'d>, R2rError> {
+    metadata_of(pe, pe.directory(CLR_DIRECTORY).ok_or(R2rError::NotManaged)?.rva)
 }

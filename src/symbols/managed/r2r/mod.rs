@@ -25,9 +25,8 @@ use std::ops::Range;
 
 use super::RawName;
 use super::metadata::{Metadata, MetadataError, Modules};
-use super::pe_bytes::PeBytes;
+use crate::symbols::pe::{Image, Machine};
 use functions::Functions;
-pub(super) use functions::is_known_machine;
 use header::{Header, SectionKind};
 use instance::InstanceSignature;
 use native_format::{NativeArray, NativeHashtable};
@@ -35,9 +34,6 @@ use native_format::{NativeArray, NativeHashtable};
 /// Why an image gives no names of precompiled methods.
 #[derive(Debug, thiserror::Error)]
 pub enum R2rError {
-    /// The file is not a PE file, or its headers are cut.
-    #[error("not a readable PE file: {0}")]
-    Pe(#[from] object::read::Error),
     /// Neither a COR header nor the header of a composite image.
     #[error("not a .NET image")]
     NotManaged,
@@ -70,8 +66,8 @@ pub enum R2rError {
         rva: u32,
     },
     /// The image is for a processor whose runtime-function form is not known.
-    #[error("unknown machine {0:#06x}")]
-    Machine(u16),
+    #[error("unknown machine {0:?}")]
+    Machine(Machine),
     /// The image's own metadata cannot be read.
     #[error("metadata: {0}")]
     Metadata(#[from] MetadataError),
@@ -101,7 +97,7 @@ struct Component<'d> {
 
 /// A precompiled image, parsed once; borrows the file's bytes.
 pub struct R2rImage<'d> {
-    pe: PeBytes<'d>,
+    pe: Image<'d>,
     header: Header,
     components: Vec<Component<'d>>,
     /// The image's manifest: a small metadata blob that names further assemblies.
@@ -117,28 +113,27 @@ pub struct R2rImage<'d> {
 }
 
 impl<'d> R2rImage<'d> {
-    /// Reads the tables of a precompiled image in its file layout.
-    pub fn parse(file: &'d [u8]) -> Result<Self, R2rError> {
-        let pe = PeBytes::parse(file)?;
-        let header = Header::find(&pe)?;
+    /// Reads the tables of a precompiled image.
+    pub fn parse(pe: &Image<'d>) -> Result<Self, R2rError> {
+        let header = Header::find(pe)?;
         let composite = header.section(SectionKind::ComponentAssemblies).is_some();
         let manifest = header
             .section(SectionKind::ManifestMetadata)
-            .and_then(|(rva, size)| Metadata::parse(pe.range(rva, size)?).ok());
+            .and_then(|extent| Metadata::parse(header::bytes(pe, extent)?).ok());
         let components = if composite {
-            composite_components(&pe, &header, manifest.as_ref())
+            composite_components(pe, &header, manifest.as_ref())
         } else {
-            let metadata = header::own_metadata(&pe)?;
+            let metadata = header::own_metadata(pe)?;
             vec![Component { name: metadata.assembly_name().unwrap_or_default(), metadata: Some(metadata) }]
         };
-        let functions = Functions::find(&pe, &header)?;
+        let functions = Functions::find(pe, &header)?;
         let mut image = R2rImage {
             instances: header
                 .section(SectionKind::InstanceEntryPoints)
-                .and_then(|(rva, size)| pe.range(rva, size))
+                .and_then(|extent| header::bytes(pe, extent))
                 .unwrap_or_default(),
-            cold: functions::cold_parts(&pe, &header),
-            pe,
+            cold: functions::cold_parts(pe, &header),
+            pe: pe.clone(),
             header,
             components,
             manifest,
@@ -156,7 +151,7 @@ impl<'d> R2rImage<'d> {
         let count = self.functions.len();
         let mut entries = Vec::new();
         for (component, table) in (0..).zip(self.header.entry_point_sections(&self.pe)) {
-            let Some(array) = table.and_then(|(rva, size)| NativeArray::parse(self.pe.range(rva, size)?))
+            let Some(array) = table.and_then(|extent| NativeArray::parse(header::bytes(&self.pe, extent)?))
             else {
                 continue;
             };
@@ -184,8 +179,7 @@ impl<'d> R2rImage<'d> {
 
     /// The compiler's own words about itself: `Crossgen2 6.0.21.46421`.
     pub fn compiler(&self) -> Option<&'d str> {
-        let (rva, size) = self.header.section(SectionKind::CompilerIdentifier)?;
-        let bytes = self.pe.range(rva, size)?;
+        let bytes = header::bytes(&self.pe, self.header.section(SectionKind::CompilerIdentifier)?)?;
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
         std::str::from_utf8(bytes.get(..end)?).ok()
     }
@@ -304,7 +298,7 @@ impl R2rImage<'_> {
 
 /// The assemblies of a composite image: the manifest names them in the order of the section.
 fn composite_components<'d>(
-    pe: &PeBytes<'d>,
+    pe: &Image<'d>,
     header: &Header,
     manifest: Option<&Metadata<'d>>,
 ) -> Vec<Component<'d>> {
