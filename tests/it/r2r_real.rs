@@ -8,7 +8,7 @@ use etwprof::symbols::managed::r2r::{R2rError, R2rImage};
 use etwprof::symbols::pe::Image;
 
 /// A file of the real data; `None`, said loudly, where the data is not there.
-fn real(path: &str) -> Option<Vec<u8>> {
+pub fn real(path: &str) -> Option<Vec<u8>> {
     let root = std::env::var_os("ETWPROF_TEST_DATA").map(PathBuf::from);
     match root.map(|root| std::fs::read(root.join(path))) {
         Some(Ok(bytes)) => Some(bytes),
@@ -26,7 +26,7 @@ const R2RMAP: &str = "dotnet/symstore/PerfMapEnabled/System.ComponentModel.Event
 const CORELIB: &str = "dotnet/dotnetcore2/3.1.23-x64/System.Private.CoreLib.dll";
 
 /// Every image with code: (file, format version, runtime functions, methods).
-const IMAGES: [(&str, (u16, u16), u32, usize); 7] = [
+pub const IMAGES: [(&str, (u16, u16), u32, usize); 7] = [
     (EVENT_BASED_ASYNC, (5, 4), 74, 71),
     (CORELIB, (3, 1), 32_060, 30_396),
     ("dotnet/dotnetcore2/3.1.23-x64/System.Linq.dll", (3, 1), 1_164, 985),

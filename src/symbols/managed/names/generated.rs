@@ -114,7 +114,7 @@ pub(super) fn push_owner(segments: &[Segment], method: &str, exact: bool, out: &
         }
         match state_machine(&segment.name).filter(|_| at > 0) {
             Some((inner, ordinal)) => {
-                push_method_path(inner, &owner, exact, out);
+                push_method_path(inner, &owner, exact, MAX_NESTING, out);
                 push_ordinal(ordinal, exact, out);
                 out.push_str(&segment.arguments);
                 owner = Owner { state_machine: next.is_none(), ..Owner::default() };
@@ -128,15 +128,18 @@ pub(super) fn push_owner(segments: &[Segment], method: &str, exact: bool, out: &
 /// Appends the method's name after its type.
 pub(super) fn push_method(member: &Member<'_>, owner: &Owner, segments: &[Segment], out: &mut String) {
     if Generated::parse(member.name).is_some() {
-        push_method_path(member.name, owner, member.render.exact, out);
+        push_method_path(member.name, owner, member.render.exact, MAX_NESTING, out);
     } else {
         member.push(segments.last().map_or("", |segment| &segment.name), out);
     }
 }
 
+/// Lambdas in lambdas in local functions: a few levels. Text that goes on is left as it is.
+const MAX_NESTING: u32 = 16;
+
 /// Appends a method that may be a lambda or a local function of another: `Owner.lambda`, `Owner.Local`.
-fn push_method_path(name: &str, owner: &Owner, exact: bool, out: &mut String) {
-    let Some(generated) = Generated::parse(name) else {
+fn push_method_path(name: &str, owner: &Owner, exact: bool, levels: u32, out: &mut String) {
+    let Some(generated) = Generated::parse(name).filter(|_| levels > 0) else {
         // Dots become dashes in the names of types.
         return match name.contains('-') {
             true => push_name(&name.replace('-', "."), exact, out),
@@ -145,7 +148,7 @@ fn push_method_path(name: &str, owner: &Owner, exact: bool, out: &mut String) {
     };
     let none = Owner::default();
     if !generated.owner.is_empty() {
-        push_method_path(generated.owner, &none, exact, out);
+        push_method_path(generated.owner, &none, exact, levels - 1, out);
         out.push_str(&owner.closure_arguments);
         out.push('.');
     }

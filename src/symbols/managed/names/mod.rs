@@ -20,14 +20,12 @@
 //!   `Remove(int)` are two methods of `Bag<int>`.
 //! - A name alone does not tell how many lambdas its owner has. So there are two forms: the short one leaves ordinals
 //!   and namespaces out, and the exact one ([`Style::exact`]) keeps them (`lambda#3_0`, with the compiler's own
-//!   numbers). Two methods never have the same exact form; [`distinct`] takes the short form of each name where it is
-//!   the only one with it, and the exact form else.
+//!   numbers). Methods of one image have different exact forms, unless they differ in nothing but what they return;
+//!   [`distinct`] takes the short form of each name where it is the only one with it, and a longer one else.
 
 mod generated;
 mod member;
 mod signature;
-#[cfg(test)]
-mod tests;
 mod tier;
 mod types;
 
@@ -51,7 +49,7 @@ pub struct Style {
 impl Style {
     /// Short types, no ordinals, with parameters.
     pub const SHORT: Style = Style { parameters: true, exact: false };
-    /// The form that no two methods share.
+    /// The form that tells methods apart.
     pub const EXACT: Style = Style { parameters: true, exact: true };
 }
 
@@ -134,7 +132,7 @@ pub fn distinct<'n>(names: impl IntoIterator<Item = &'n RawName>) -> Vec<String>
             *form = readable(name, Style::EXACT);
         }
     }
-    // The exact form has no known collision; should one turn up, the runtime's own name and signature decide.
+    // Methods that differ in nothing but what they return; the runtime's own signature tells them apart.
     for (at, unique) in unique(&forms).into_iter().enumerate() {
         if let (false, Some(form), Some(name)) = (unique, forms.get_mut(at), names.get(at)) {
             *form = format!("{}.{}{} {}", name.type_name, name.method, name.type_args, name.signature);
@@ -182,19 +180,47 @@ fn push_parameters(
 /// trees. Of a stub's target the runtime tells the signature only.
 fn dynamic(name: &RawName, signature: Option<&Signature<'_>>, style: Style) -> String {
     let render = Render { exact: style.exact, arity: 0, method_arity: 0 };
-    let mut out = match name.method.strip_prefix("IL_STUB_") {
-        Some("PInvoke") => "P/Invoke stub ".to_owned(),
-        Some("ReversePInvoke") => "reverse P/Invoke stub ".to_owned(),
-        Some("CLRtoCOM") => "COM call stub ".to_owned(),
-        Some("COMtoCLR") => "COM callback stub ".to_owned(),
-        Some("StructMarshal") => "struct marshalling stub ".to_owned(),
-        Some(kind) => format!("{kind} stub "),
-        None => format!("dynamic {}", name.method),
-    };
+    let mut out = String::new();
+    if let Some(kind) = name.method.strip_prefix("IL_STUB_") {
+        out.push_str(match kind {
+            "PInvoke" => "P/Invoke",
+            "ReversePInvoke" => "reverse P/Invoke",
+            "CLRtoCOM" => "COM call",
+            "COMtoCLR" => "COM callback",
+            "CLRtoWinRT" => "WinRT call",
+            "WinRTtoCLR" => "WinRT callback",
+            "StructMarshal" => "struct marshalling",
+            "InstantiatingStub" => "instantiating",
+            "UnboxingStub" => "unboxing",
+            "MulticastDelegate_Invoke" => "multicast delegate",
+            kind => kind,
+        });
+        out.push_str(" stub ");
+    } else if let Some((owner, method)) =
+        name.method.strip_prefix("InvokeStub_").and_then(|target| target.split_once('.'))
+    {
+        // Reflection's own thunks name what they call.
+        out.push_str("reflection stub ");
+        out.push_str(types::split_arity(owner).0);
+        out.push('.');
+        member::push_name(method, style.exact, &mut out);
+        if !style.exact {
+            // Its parameters are the thunk's, not the method's.
+            return out;
+        }
+    } else {
+        out.push_str("dynamic ");
+        out.push_str(&name.method);
+    }
     let before = out.len();
     push_parameters(name, signature, &render, style, false, &mut out);
     if out.len() == before {
         out.truncate(out.trim_end().len());
+    }
+    // All that is known of a stub's target is its signature, so here what it returns tells too.
+    if let (true, true, Some(signature)) = (style.exact, style.parameters, signature) {
+        out.push_str(": ");
+        render.push(&signature.returned, &mut out);
     }
     out
 }

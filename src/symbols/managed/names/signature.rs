@@ -167,8 +167,13 @@ impl<'a> Reader<'a> {
         }
         // The runtime's pointer to a type without a token.
         if self.text.starts_with("pMT: ") {
+            let text = self.text;
             let digits = self.text.get(5..)?.bytes().take_while(u8::is_ascii_hexdigit).count();
-            return Some(Type::Text(self.skip(5 + digits)?));
+            self.skip(5 + digits)?;
+            if self.peek() == Some(b'<') {
+                self.list(b'<', b'>', depth + 1)?;
+            }
+            return Some(Type::Text(text.get(..text.len() - self.text.len())?));
         }
         if self.word("...") {
             return Some(Type::Text("..."));

@@ -1,5 +1,6 @@
 //! Types: the two spellings of the runtime taken apart, and C#'s spelling put together.
 
+use super::generated::push_owner;
 use super::signature::Signature;
 
 /// Types nest a handful of levels; text beyond this is left as it is.
@@ -325,15 +326,14 @@ impl Render {
             _ => {}
         }
         let rendered: Vec<_> = arguments.iter().map(|argument| self.text(argument)).collect();
-        for (at, mut segment) in spread(name, &rendered).into_iter().enumerate() {
-            if at > 0 {
-                out.push('.');
-            }
-            if !self.exact {
-                segment.namespace.clear();
-            }
-            segment.push(out);
+        let mut segments = spread(name, &rendered);
+        if let (false, Some(first)) = (self.exact, segments.first_mut()) {
+            first.namespace.clear();
         }
+        // State machines are type arguments of the async builders: they read as the methods they are.
+        let mut text = String::new();
+        push_owner(&segments, "", self.exact, &mut text);
+        out.push_str(&text);
     }
 
     pub(super) fn push_parameters(&self, signature: &Signature<'_>, out: &mut String) {
@@ -383,6 +383,9 @@ fn spread(name: &str, arguments: &[String]) -> Vec<Segment> {
             [] => String::new(),
             own => format!("<{}>", own.join(", ")),
         };
+        // C#'s anonymous types are numbered; the rest of their name is punctuation.
+        let part =
+            part.strip_prefix("<>f__").filter(|part| part.starts_with("AnonymousType")).unwrap_or(part);
         segments.push(Segment { namespace: unescape(namespace), name: unescape(part), arguments });
     }
     segments
