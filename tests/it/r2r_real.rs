@@ -21,9 +21,10 @@ pub fn real(path: &str) -> Option<Vec<u8>> {
     }
 }
 
-const EVENT_BASED_ASYNC: &str = "dotnet/symstore/PerfMapEnabled/System.ComponentModel.EventBasedAsync.dll";
+pub const EVENT_BASED_ASYNC: &str =
+    "dotnet/symstore/PerfMapEnabled/System.ComponentModel.EventBasedAsync.dll";
 const R2RMAP: &str = "dotnet/symstore/PerfMapEnabled/System.ComponentModel.EventBasedAsync.ni.r2rmap";
-const CORELIB: &str = "dotnet/dotnetcore2/3.1.23-x64/System.Private.CoreLib.dll";
+pub const CORELIB: &str = "dotnet/dotnetcore2/3.1.23-x64/System.Private.CoreLib.dll";
 
 /// Every image with code: (file, format version, runtime functions, methods).
 pub const IMAGES: [(&str, (u16, u16), u32, usize); 7] = [

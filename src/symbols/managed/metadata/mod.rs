@@ -10,6 +10,8 @@
 pub(crate) mod names;
 pub(crate) mod signature;
 pub mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use signature::Modules;
 use tables::{Table, Tables};

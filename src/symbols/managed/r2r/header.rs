@@ -3,7 +3,7 @@
 use super::super::cursor::Cursor;
 use super::super::metadata::Metadata;
 use super::R2rError;
-use crate::symbols::pe::{CLR_DIRECTORY, Image};
+use crate::symbols::pe::{CLR_DIRECTORY, EXPORT_DIRECTORY, Image};
 
 /// The sections that names need, by their numbers (dotnet/runtime, readytorun.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +36,8 @@ const NGE: u32 = u32::from_le_bytes(*b"NGE\0");
 impl Header {
     /// Finds the header: the COR header's managed native header, or the export of a composite image.
     pub(super) fn find(pe: &Image<'_>) -> Result<Self, R2rError> {
-        let exported = pe.exports().into_iter().find(|export| export.name == "RTR_HEADER");
-        let native = match (exported, pe.directory(CLR_DIRECTORY)) {
-            (Some(export), _) => export.rva,
+        let native = match (exported(pe), pe.directory(CLR_DIRECTORY)) {
+            (Some(rva), _) => rva,
             (None, Some(cor_header)) => cor_field(pe, cor_header.rva, 64)?,
             (None, None) => return Err(R2rError::NotManaged),
         };
@@ -123,6 +122,24 @@ fn sections(cursor: &mut Cursor<'_>) -> Option<Vec<(u32, Extent)>> {
         return None;
     }
     (0..count).map(|_| Some((cursor.u32()?, (cursor.u32()?, cursor.u32()?)))).collect()
+}
+
+/// The RVA that a composite image exports as `RTR_HEADER`. Its compiler writes the export tables in front of the
+/// directory that points to them (dotnet/runtime, SectionBuilder.cs), so each is looked up by its own RVA.
+fn exported(pe: &Image<'_>) -> Option<u32> {
+    let directory = pe.directory(EXPORT_DIRECTORY)?;
+    let mut cursor = Cursor::new(pe.bytes_from(directory.rva)?, 24);
+    let [count, addresses, names, ordinals] = [cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?];
+    // The one export that is looked for is the only one, or one of a few.
+    (0..count.min(64)).find_map(|index| {
+        let word = |table: u32, at: usize| Cursor::new(pe.bytes_from(table)?, at).u32();
+        let name = pe.bytes_from(word(names, 4 * index as usize)?)?;
+        if !name.starts_with(b"RTR_HEADER\0") {
+            return None;
+        }
+        let ordinal = Cursor::new(pe.bytes_from(ordinals)?, 2 * index as usize).u16()?;
+        word(addresses, 4 * usize::from(ordinal))
+    })
 }
 
 /// A 32-bit field of a COR header (ECMA-335 II.25.3.3).

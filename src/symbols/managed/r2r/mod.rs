@@ -227,9 +227,9 @@ impl<'d> R2rImage<'d> {
         let mut before = 0;
         for range in method.ranges() {
             if range.contains(&rva) {
-                return Some((method, before + (rva - range.start)));
+                return Some((method, rva.saturating_sub(range.start).saturating_add(before)));
             }
-            before += range.end - range.start;
+            before = range.end.saturating_sub(range.start).saturating_add(before);
         }
         None
     }
@@ -364,7 +364,8 @@ impl<'i, 'd> Method<'i, 'd> {
         let after = image.entries.partition_point(|entry| entry.function <= first);
         let next = image.entries.get(after).map_or(u32::MAX, |entry| entry.function);
         let hot = first..next.min(image.hot_end());
-        let part = image.cold.iter().position(|&(_, hot)| hot == first);
+        // Cold parts stand in the order of their methods.
+        let part = image.cold.binary_search_by_key(&first, |&(_, hot)| hot).ok();
         let cold = part.and_then(|part| {
             let &(start, _) = image.cold.get(part)?;
             let end = image.cold.get(part + 1).map_or(image.functions.len(), |&(next, _)| next);
