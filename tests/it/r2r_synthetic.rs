@@ -103,11 +103,8 @@ fn cold_parts_belong_to_their_methods() {
     assert_eq!(at(&image, 0xA00F), found("Ns.A.M1()", 0x27));
     assert_eq!(at(&image, 0xA010), found("B.N1()", 0x10));
     assert_eq!(at(&image, 0x9020), found("Ns.A.M2()", 0));
-    let ranges: Vec<Vec<_>> = image.methods().map(|method| method.ranges().collect()).collect();
-    assert_eq!(
-        ranges,
-        [vec![0x9000..0x9018, 0xA000..0xA010], vec![0x9020..0x9030], vec![0x9030..0x9040, 0xA010..0xA020]]
-    );
+    let ranges: Vec<_> = image.methods().flat_map(|method| method.ranges()).collect();
+    assert_eq!(ranges, [0x9000..0x9018, 0xA000..0xA010, 0x9020..0x9030, 0x9030..0x9040, 0xA010..0xA020]);
 }
 
 #[test]
@@ -138,11 +135,11 @@ fn x86_lengths_are_in_front_of_the_gc_data() {
 }
 
 /// `List<Item>.Add`: owner type flag, an instance of a type in another module with an argument of this one.
-const OTHER_MODULE: &[u8] = &[0x40, 0x15, 0x3F, 2, 0x12, 2 << 2, 2, 0x12, 2 << 2, 0x3E, 1];
+const OTHER_MODULE: &[u8] = &[0x40, 0x15, 0x3F, 3, 0x12, 2 << 2, 2, 0x12, 2 << 2, 0x3E, 1];
 
 #[test]
 fn types_of_other_modules_read_as_tokens_until_their_metadata_is_there() {
-    // Module 1 is the image's own reference, System.Runtime; 2 is the manifest's first before format 6.3.
+    // Module 1 is the image's own reference, System.Runtime; 2 the manifest itself; 3 its first reference.
     let manifest = metadata("manifest", &["Lib"], &[("", "<Module>", &[])]);
     let rows = [0x9000, 0x9010, 0];
     let table = instances(&[(OTHER_MODULE, 0)]);
@@ -159,27 +156,26 @@ fn types_of_other_modules_read_as_tokens_until_their_metadata_is_there() {
     assert_eq!(at(&image, 0x9000), found("Coll.Map`2[Ns.A,System.__Canon].Add()", 0));
 }
 
-/// From format 6.3 on the manifest itself has an index before its references.
 #[test]
-fn module_indices_shift_in_format_6_3() {
+fn a_signature_may_name_its_module_up_front() {
     let manifest = metadata("manifest", &["Other", "Lib"], &[("", "<Module>", &[])]);
-    let rows = [0x9000, 0x9010, 0, 0x9010, 0x9020, 0];
-    // Context module 3: with a method's own arguments; a type of the image's first reference, not at hand.
-    let generic: &[u8] = &[0x80 | 0x04, 3, 1, 2, 0x08, 0x3F, 1, 0x11, 5 << 2];
-    let generic = [&[0x80, 0x84][..], &generic[1..]].concat();
-    let table = instances(&[(&generic, 1)]);
-    for (version, name) in [((6, 2), "Lib"), ((6, 3), "Other")] {
-        let more = [(MANIFEST, manifest.clone()), (INSTANCE_ENTRY_POINTS, table.clone())];
-        let file = app(X64, version, &rows, &[(3, 0)], &more);
-        let image = parse(&file).unwrap();
-        let method = image.lookup(0x9010).unwrap().0.name();
-        assert_eq!(method.type_args, "[System.Int32,System.Runtime!0x02000005]");
-        assert_eq!(method.method, format!("{name}!0x06000001"), "{version:?}");
-    }
+    // Flags 0x84 (two bytes as 0x80 0x84), module 4, row 1, two arguments: int, a type of the first reference.
+    let generic: &[u8] = &[0x80, 0x84, 4, 1, 2, 0x08, 0x3F, 1, 0x11, 5 << 2];
+    let more = [(MANIFEST, manifest), (INSTANCE_ENTRY_POINTS, instances(&[(generic, 1)]))];
+    let file = app(X64, (6, 2), &[0x9000, 0x9010, 0, 0x9010, 0x9020, 0], &[(3, 0)], &more);
+    let image = parse(&file).unwrap();
+    let method = image.lookup(0x9010).unwrap().0.name();
+    assert_eq!(method.type_args, "[System.Int32,System.Runtime!0x02000005]");
+    assert_eq!(method.method, "Lib!0x06000001");
 }
 
 /// Two components, one with its metadata in the image, one without.
 pub fn composite() -> Vec<u8> {
+    // Lib is module 3: App is 2, the manifest itself 1.
+    composite_of((9, 2), 3)
+}
+
+fn composite_of(version: (u16, u16), lib: u8) -> Vec<u8> {
     let mut pe = Pe::new(X64);
     let manifest = metadata("composite", &["App", "Lib"], &[("", "<Module>", &[])]);
     let manifest_rva = pe.put(&manifest);
@@ -194,11 +190,11 @@ pub fn composite() -> Vec<u8> {
         components.extend(words(&[cor_header, 72, core_rva, core.len() as u32]));
     }
     let components_rva = pe.put(&components);
-    // Lib is module 3: the manifest itself is 1.
-    let table = instances(&[(&[0x40, 0x15, 0x3F, 3, 0x12, 2 << 2, 2, 0x3F, 2, 0x12, 2 << 2, 0x08, 1], 2)]);
+    let table =
+        instances(&[(&[0x40, 0x15, 0x3F, lib, 0x12, 2 << 2, 2, 0x3F, lib - 1, 0x12, 2 << 2, 0x08, 1], 2)]);
     let table_rva = pe.put(&table);
     let header = pe.put(&rtr_header(
-        (9, 2),
+        version,
         &[
             (RUNTIME_FUNCTIONS, rows_rva, rows.len()),
             (INSTANCE_ENTRY_POINTS, table_rva, table.len()),
@@ -211,6 +207,12 @@ pub fn composite() -> Vec<u8> {
 
 #[test]
 fn composite_images_hold_the_code_of_several_assemblies() {
+    // Before format 6.3 the manifest has no index.
+    let old = composite_of((4, 1), 2);
+    assert_eq!(
+        at(&parse(&old).unwrap(), 0x9020),
+        found("Lib!0x02000002[Ns.A,System.Int32].Lib!0x06000001", 0)
+    );
     let file = composite();
     let mut image = parse(&file).unwrap();
     assert!(image.is_composite());

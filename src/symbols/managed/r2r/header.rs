@@ -101,10 +101,12 @@ impl Header {
     }
 
     /// The row of the manifest's assembly references that a module index beyond the image's own references means;
-    /// row 0 is the manifest itself, which has an index since format 6.3.
-    pub(super) fn manifest_index(&self, index: u32, own_references: u32) -> Option<u32> {
+    /// row 0 is the manifest itself. An image of one assembly skips row 0's index where the format has no use for
+    /// it, a composite image does so since format 6.3, when the manifest got an index.
+    pub(super) fn manifest_row(&self, index: u32, own_references: u32) -> Option<u32> {
         let beyond = index.checked_sub(own_references).filter(|&beyond| beyond > 0)?;
-        if self.version >= (6, 3) { Some(beyond - 1) } else { Some(beyond) }
+        let composite = self.section(SectionKind::ComponentAssemblies).is_some();
+        if composite && self.version < (6, 3) { Some(beyond) } else { Some(beyond - 1) }
     }
 }
 

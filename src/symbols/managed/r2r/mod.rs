@@ -266,7 +266,7 @@ impl<'d> Modules<'d> for R2rImage<'d> {
         if let (0, [only]) = (index, self.components.as_slice()) {
             return only.metadata.as_ref();
         }
-        if self.header.manifest_index(index, self.own_reference_count()) == Some(0) {
+        if self.header.manifest_row(index, self.own_reference_count()) == Some(0) {
             return self.manifest.as_ref();
         }
         self.metadata_named(self.name(index)?)
@@ -282,7 +282,7 @@ impl<'d> Modules<'d> for R2rImage<'d> {
         if index <= own {
             return self.components.first()?.metadata.as_ref()?.assembly_ref_name(index);
         }
-        self.manifest.as_ref()?.assembly_ref_name(self.header.manifest_index(index, own)?)
+        self.manifest.as_ref()?.assembly_ref_name(self.header.manifest_row(index, own)?)
     }
 }
 
