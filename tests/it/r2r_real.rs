@@ -152,3 +152,10 @@ fn images_without_such_code_say_what_they_are() {
     let native = real("dotnet/symstore/coreclr.dll").unwrap();
     assert!(matches!(R2rImage::parse(&Image::parse(&native).unwrap()), Err(R2rError::NotManaged)));
 }
+
+/// Images are parsed and asked on several threads.
+#[test]
+fn images_go_between_threads() {
+    fn sendable<T: Send + Sync>() {}
+    sendable::<R2rImage<'static>>();
+}

@@ -13,7 +13,7 @@ pub mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use signature::Modules;
+pub(crate) use signature::Modules;
 use tables::{Table, Tables};
 
 use super::cursor::Cursor;

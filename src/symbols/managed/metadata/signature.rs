@@ -29,7 +29,7 @@ pub(crate) enum Spelling {
 }
 
 /// The other modules that an image's signatures may name by index.
-pub trait Modules<'d> {
+pub(crate) trait Modules<'d> {
     /// The metadata of a module, when it is at hand.
     fn metadata(&self, index: u32) -> Option<&Metadata<'d>>;
     /// The simple name of a module's assembly.
