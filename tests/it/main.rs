@@ -3,6 +3,11 @@
 
 mod data;
 mod demo;
+mod r2r_hostile;
+mod r2r_image;
+mod r2r_names;
+mod r2r_real;
+mod r2r_synthetic;
 mod store_cabinet;
 mod store_cache;
 mod store_fetch;
