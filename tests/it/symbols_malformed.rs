@@ -84,7 +84,9 @@ fn flipped_bytes_in_headers_are_errors() {
                 let at = random.below(1024);
                 image_bytes[at] = random.below(256) as u8;
             }
-            in_time(&format!("{image} round {round}"), LIMIT, || read_all(Some(&image_bytes), Some(&pdb_bytes)));
+            in_time(&format!("{image} round {round}"), LIMIT, || {
+                read_all(Some(&image_bytes), Some(&pdb_bytes))
+            });
         }
     }
 }
@@ -108,7 +110,9 @@ fn flipped_bytes_in_pdbs_are_errors_or_fewer_names() {
                     _ => random.below(256) as u8,
                 };
             }
-            in_time(&format!("{pdb} round {round}"), LIMIT, || read_all(Some(&image_bytes), Some(&pdb_bytes)));
+            in_time(&format!("{pdb} round {round}"), LIMIT, || {
+                read_all(Some(&image_bytes), Some(&pdb_bytes))
+            });
         }
     }
 }

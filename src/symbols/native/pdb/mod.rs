@@ -209,22 +209,17 @@ impl<'a> PdbSymbols<'a> {
             return Some(id);
         }
         let (name, local) = self.compilands.get(&index)?.as_ref()?.lines.import(id)?;
-        let name = self.string(name)?;
+        let name = self.file.string(name)?;
         let hash = file::name_hash(&name);
         let owner = self.file.compilands.iter().position(|compiland| compiland.name_hash == hash)?;
         self.load(owner);
         self.compilands.get(&owner)?.as_ref()?.lines.export(local)
     }
 
-    fn string(&self, offset: u32) -> Option<String> {
-        let string = self.file.strings.as_ref()?.get(pdb2::StringRef(offset)).ok()?;
-        Some(string.to_string().into_owned())
-    }
-
     fn source_line(&self, index: usize, line: Option<(u32, u32)>) -> (Option<String>, Option<u32>) {
         let file = line.and_then(|(file, _)| {
             let compiland = self.compilands.get(&index)?.as_ref()?;
-            self.string(compiland.lines.file_name(file)?).filter(|name| !name.is_empty())
+            self.file.string(compiland.lines.file_name(file)?).filter(|name| !name.is_empty())
         });
         (file, line.map(|(_, line)| line))
     }
