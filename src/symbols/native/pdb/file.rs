@@ -1,5 +1,6 @@
 //! The file around the symbols: container, identity, headers, address map. All of it by way of the `pdb2` crate.
 
+use std::hash::BuildHasher;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -211,10 +212,9 @@ impl Strings<'_> {
     }
 }
 
-/// Compilands are named in cross references; a hash of the name is enough to find them again.
+/// Compilands are named in cross references, in lower case; a hash of the name is enough to find them again.
 pub(super) fn name_hash(name: &str) -> u64 {
-    use std::hash::{BuildHasher, BuildHasherDefault};
-    BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(name)
+    rustc_hash::FxBuildHasher.hash_one(name.to_ascii_lowercase())
 }
 
 fn extent(section: &pdb2::ImageSectionHeader) -> SectionExtent {
