@@ -9,6 +9,7 @@ use etwprof::symbols::beside;
 use etwprof::symbols::native::{Location, NativeSymbols};
 use etwprof::symbols::pe::Image;
 use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
 
 /// Name addresses of an image: function, inlined calls, file and line
 #[derive(Debug, clap::Args)]
@@ -99,14 +100,17 @@ pub(crate) fn run(args: &Symbolize, out: &mut impl Write) -> anyhow::Result<()> 
         format!("cannot use the symbols in {}", path.display())
     })?;
 
-    let locations: Vec<_> = rvas.iter().map(|rva| (*rva, symbols.lookup(*rva))).collect();
     if args.json {
-        let entries: Vec<_> = locations.iter().map(|(rva, found)| Entry::new(*rva, found.as_ref())).collect();
-        serde_json::to_writer(&mut *out, &entries)?;
+        let mut json = serde_json::Serializer::new(&mut *out);
+        let mut entries = json.serialize_seq(Some(rvas.len()))?;
+        for rva in rvas {
+            entries.serialize_element(&Entry::new(rva, symbols.lookup(rva).as_ref()))?;
+        }
+        entries.end()?;
         writeln!(out)?;
     } else {
-        for (rva, location) in &locations {
-            write_line(out, *rva, location.as_ref())?;
+        for rva in rvas {
+            write_line(out, rva, symbols.lookup(rva).as_ref())?;
         }
     }
     Ok(())

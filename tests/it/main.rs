@@ -5,5 +5,6 @@ mod support;
 mod symbolize_command;
 mod symbols_breakpad;
 mod symbols_malformed;
+mod symbols_pe;
 mod symbols_peer;
 mod symbols_truth;
