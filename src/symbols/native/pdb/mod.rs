@@ -5,7 +5,7 @@
 //! contributions to its compiland, there to its procedure with inline sites and lines; only where no procedure
 //! holds it, to the nearest public symbol. Compilands are read when the first address needs them.
 //!
-//! The container and the headers are read by `pdb2` ([`mod@file`]); the records behind them in place, by our own
+//! The container and the headers are read by `pdb2` (`file.rs`); the records behind them in place, by our own
 //! code, which copies nothing and cannot panic.
 
 mod address_map;
