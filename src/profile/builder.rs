@@ -3,7 +3,11 @@
 //! Samples repeat stacks and stacks repeat addresses, so both are named once and remembered. What is remembered holds
 //! for a time only: another file may be mapped at the same address later.
 
-use rustc_hash::FxHashMap;
+use std::hash::{BuildHasher, BuildHasherDefault};
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::event::Ticks;
 use crate::prefix_tree::{NodeId, PrefixTree};
@@ -21,7 +25,7 @@ pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names, naming: N
         names,
         naming,
         frames: Vec::new(),
-        frame_ids: FxHashMap::default(),
+        frame_ids: HashTable::new(),
         stacks: PrefixTree::default(),
         addresses: FxHashMap::default(),
         chains: Vec::new(),
@@ -36,7 +40,8 @@ struct Builder<'a> {
     names: &'a dyn Names,
     naming: Naming,
     frames: Vec<Frame>,
-    frame_ids: FxHashMap<Frame, FrameId>,
+    /// Indices of `frames` by the frame.
+    frame_ids: HashTable<u32>,
     stacks: PrefixTree<FrameId>,
     addresses: FxHashMap<Site, Remembered<(u32, u32)>>,
     /// The frames of addresses, outermost first: slices of this by the ranges in `addresses`.
@@ -76,6 +81,12 @@ impl<T> Remembered<T> {
         self.from <= time && time < self.until
     }
 }
+
+/// Frames of addresses that are remembered at once.
+const MOST_REMEMBERED: usize = 1 << 22;
+
+/// Characters of a module's name in a frame: a file's name has no more. Each frame holds its own.
+const LONGEST_NAME: usize = 255;
 
 /// The System process; its threads have no user mode.
 const SYSTEM_PID: u32 = 4;
@@ -143,10 +154,17 @@ impl Builder<'_> {
 
     /// The frames of an address.
     fn address(&mut self, site: Site, time: Ticks) -> Remembered<(u32, u32)> {
+        let kernel = self.trace.is_kernel_address(site.address);
+        // The kernel's half is the same for all processes.
+        let site = if kernel { Site { process: ProcessId(0), ..site } } else { site };
         if let Some(known) = self.addresses.get(&site).filter(|known| known.holds_at(time)) {
             return *known;
         }
-        let kernel = self.trace.is_kernel_address(site.address);
+        // A crafted trace could show one deep stack to a million processes.
+        if self.chains.len() >= MOST_REMEMBERED {
+            self.addresses.clear();
+            self.chains.clear();
+        }
         let located = self.trace.mappings.at(site.process, site.address, kernel, time);
         let mapping = located.mapping.and_then(|index| self.trace.mappings.get(index));
         let start = self.chains.len() as u32;
@@ -168,6 +186,10 @@ impl Builder<'_> {
         let rva = site.address - mapping.base;
         let category = if kernel { Category::Kernel } else { Category::Native };
         let module_name = self.trace.module(mapping.module).map_or("", |module| module.name());
+        let module_name = match module_name.char_indices().nth(LONGEST_NAME) {
+            Some((end, _)) => module_name.get(..end).unwrap_or_default(),
+            None => module_name,
+        };
         let module = Some(mapping.module);
         // A return address is behind its call, which may be the last instruction of its function.
         let names = self.names;
@@ -190,10 +212,22 @@ impl Builder<'_> {
     }
 
     fn intern(&mut self, frame: Frame) -> FrameId {
+        let hash = |frame: &Frame| BuildHasherDefault::<FxHasher>::default().hash_one(frame);
         let frames = &mut self.frames;
-        *self.frame_ids.entry(frame).or_insert_with_key(|frame| {
-            frames.push(frame.clone());
-            FrameId((frames.len() - 1) as u32)
-        })
+        let entry = self.frame_ids.entry(
+            hash(&frame),
+            |index| frames.get(*index as usize) == Some(&frame),
+            |index| frames.get(*index as usize).map_or(0, hash),
+        );
+        let index = match entry {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => {
+                let index = frames.len() as u32;
+                place.insert(index);
+                frames.push(frame);
+                index
+            }
+        };
+        FrameId(index)
     }
 }

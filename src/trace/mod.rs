@@ -9,6 +9,7 @@ mod builder;
 mod images;
 mod join;
 mod lifetimes;
+mod mappings;
 mod paths;
 mod processes;
 
@@ -17,8 +18,9 @@ use crate::event::{Pointer, Ticks};
 use crate::prefix_tree::{NodeId, PrefixTree};
 pub use accounting::Lost;
 pub use builder::{Builder, Machine};
-pub use images::{Located, Mapping, Mappings, Module, ModuleId, PdbId};
+pub use images::{Module, ModuleId, PdbId};
 pub use lifetimes::Life;
+pub use mappings::{Located, Mapping, Mappings};
 pub use paths::{Paths, file_name};
 pub use processes::{Process, ProcessId, Thread, ThreadId};
 
