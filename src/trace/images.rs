@@ -216,6 +216,8 @@ impl Images {
                     continue;
                 }
                 match &identity.kind {
+                    // The merge writes 0 for reproducible builds; the record itself may know better.
+                    IdentityKind::Timestamp(0) => {}
                     IdentityKind::Timestamp(timestamp) => open.timestamp = *timestamp,
                     IdentityKind::Pdb(pdb) => open.pdb = Some(pdb.clone()),
                     IdentityKind::ManagedPdb(pdb) => open.managed_pdb = Some(pdb.clone()),
