@@ -200,6 +200,8 @@ impl Images {
             for identity in self.now_known.drain(..) {
                 let known = known.entry((identity.pid, identity.base)).or_default();
                 match identity.kind {
+                    // The merge writes 0 for reproducible builds; the record itself may know better.
+                    IdentityKind::Timestamp(0) => {}
                     IdentityKind::Timestamp(timestamp) => known.timestamp = Some(timestamp),
                     IdentityKind::Pdb(pdb) => known.pdb = Some(pdb),
                     IdentityKind::ManagedPdb(pdb) => known.managed_pdb = Some(pdb),
