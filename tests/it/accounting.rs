@@ -5,7 +5,7 @@ mod oracle;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use etwprof::profile::{CallTree, Filter, Grouping, Profile};
+use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
 use etwprof::symbols::Unnamed;
 use etwprof::trace::{Context, Parts, Sample, Trace};
 
@@ -113,7 +113,7 @@ fn the_tree_and_folded_stacks_hold_all_that_is_kept() {
             assert_eq!(folded_sum(output.text()), kept);
         }
         let trace = reading::file(&file);
-        let profile = Profile::new(&trace, &Filter::default(), &Unnamed);
+        let profile = Profile::new(&trace, &Filter::default(), &Unnamed, Naming::default());
         for by_thread in [false, true] {
             let tree = CallTree::new(&profile, &trace, Grouping { by_process: true, by_thread });
             assert_eq!(tree.total(), kept);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use etwprof::profile::{CallTree, Filter, Grouping, Profile};
+use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
 use etwprof::symbols::Unnamed;
 use etwprof::trace::Trace;
 use proptest::prelude::*;
@@ -127,7 +127,7 @@ proptest! {
     ) {
         let trace = trace_of(&shots);
         prop_assert_eq!(trace.samples.len(), shots.len());
-        let profile = Profile::new(&trace, &filter, &Unnamed);
+        let profile = Profile::new(&trace, &filter, &Unnamed, Naming::default());
         let balance = &profile.balance;
         prop_assert_eq!(balance.kept + balance.idle + balance.filtered, balance.total);
         prop_assert_eq!(balance.kept, super::kept_by_hand(&trace, &filter));
