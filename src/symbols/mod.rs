@@ -14,7 +14,7 @@ mod cache;
 pub mod debug_id;
 mod download;
 mod failures;
-mod identity;
+pub mod identity;
 pub mod key;
 pub mod lookup;
 pub mod managed;

@@ -155,7 +155,7 @@ impl<'s> Search<'s> {
     }
 
     fn on_server(&mut self, server: &'s Server, in_front: &[Link], name: &str, index: &str) -> Option<Found> {
-        if self.asked.contains(&server.base()) {
+        if !self.request.ask_servers || self.asked.contains(&server.base()) {
             return None;
         }
         self.asked.push(server.base());
