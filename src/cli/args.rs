@@ -144,7 +144,7 @@ pub(crate) struct Convert {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Output {
     /// Write to this file; its ending picks the format
-    #[arg(short, long = "output", value_name = "OUT")]
+    #[arg(short = 'o', long = "output", value_name = "OUT", help_heading = "Output")]
     pub(crate) path: Option<PathBuf>,
 
     /// The format, whatever the ending [default: tree]

@@ -3,13 +3,16 @@
 
 mod accounting;
 mod baselines;
+mod commands;
 mod containers;
 mod data;
 mod demo;
 mod frames;
+mod golden;
 mod images;
 mod join;
 mod lifetimes;
+mod payloads;
 mod stacks;
 mod support;
 mod synth;
