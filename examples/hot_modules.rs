@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // The leaf is the frame at the end of the stack's path.
         let leaf = profile.stacks.value(sample.stack).and_then(|frame| profile.frame(frame));
         let module = leaf.and_then(|frame| frame.module).and_then(|module| trace.module(module));
-        *time.entry(module.map_or("(outside every module)", |module| module.file_name())).or_default() += sample.weight;
+        *time.entry(module.map_or("(outside every module)", |module| module.file_name())).or_default() +=
+            sample.weight;
     }
     let mut rows: Vec<_> = time.into_iter().collect();
     rows.sort_by_key(|(name, time)| (std::cmp::Reverse(*time), *name));

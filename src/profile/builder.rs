@@ -165,7 +165,9 @@ impl Builder<'_> {
             self.addresses.clear();
             self.chains.clear();
         }
-        let located = self.trace.mappings.at(site.process, site.address, kernel, time);
+        // A return address is behind its call, which may be the last instruction of its module.
+        let code = site.address.saturating_sub(u64::from(site.is_return));
+        let located = self.trace.mappings.at(site.process, code, kernel, time);
         let mapping = located.mapping.and_then(|index| self.trace.mappings.get(index));
         let start = self.chains.len() as u32;
         match mapping {

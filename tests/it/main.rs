@@ -3,14 +3,22 @@
 
 mod accounting;
 mod baselines;
+mod commands;
 mod containers;
 mod data;
 mod demo;
+mod frames;
+mod golden;
+mod images;
+mod join;
+mod lifetimes;
+mod payloads;
 mod r2r_hostile;
 mod r2r_image;
 mod r2r_names;
 mod r2r_real;
 mod r2r_synthetic;
+mod stacks;
 mod store_cabinet;
 mod store_cache;
 mod store_fetch;
