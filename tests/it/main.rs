@@ -3,6 +3,7 @@
 
 mod data;
 mod demo;
+mod hostile;
 mod support;
 mod symbols_breakpad;
 mod symbols_malformed;
