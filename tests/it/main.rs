@@ -9,6 +9,7 @@ mod data;
 mod demo;
 mod frames;
 mod golden;
+mod hostile;
 mod images;
 mod join;
 mod lifetimes;
