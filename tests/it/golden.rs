@@ -9,14 +9,14 @@ use crate::support::command;
 
 #[test]
 fn the_call_tree() {
-    compare("convert.txt", &["convert", "examples/demo.etl"]);
+    compare("convert.txt", &["convert", "examples/demo.etl", "--offline"]);
 }
 
 #[test]
 fn the_call_tree_of_threads() {
     compare(
         "convert-threads.txt",
-        &["convert", "examples/demo.etl", "--threads", "--name", "indexer", "--min-percent", "5"],
+        &["convert", "examples/demo.etl", "--offline", "--threads", "--name", "indexer", "--min-percent", "5"],
     );
 }
 

@@ -124,11 +124,11 @@ mod processes {
 
     #[test]
     fn a_defunct_process_that_ended_in_the_trace() {
-        let exit = 133_916_868_000_000_000 + 5_000_000; // 0.5 s in; the clocks have the same unit
+        let exit = 133_916_868_000_000_000 + 500_000; // 50 ms in; the clocks have the same unit
         let etl = machine().event(0, T, Process::defunct(40, "a.exe").exit_time(exit));
         let trace = reading::synthetic(etl);
         let process = trace.processes.iter().find(|process| process.pid == 40).unwrap();
-        assert_eq!(process.life.end.map(|time| time.0), Some(START + 5_000_000));
+        assert_eq!(process.life.end.map(|time| time.0), Some(START + 500_000));
     }
 
     #[test]
