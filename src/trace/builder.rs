@@ -102,7 +102,7 @@ impl Builder {
         self.span = Some((first.min(event.time), last.max(event.time)));
         match decode(event) {
             Ok(Decoded::Kernel(kernel)) => self.kernel(&kernel, event),
-            Ok(Decoded::Other) => {
+            Ok(Decoded::Clr(_) | Decoded::JavaScript(_) | Decoded::Other) => {
                 if event.provider == KERNEL_EVENT_TRACING
                     && event.kind == LATE_USER_STACK
                     && let Some(frames) = kernel::own_stack(event)
