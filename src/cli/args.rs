@@ -138,6 +138,9 @@ pub(crate) struct Convert {
 
     #[command(flatten)]
     pub(crate) tree: Tree,
+
+    #[command(flatten)]
+    pub(crate) names: Names,
 }
 
 /// Where the result goes and in which form.
@@ -190,6 +193,18 @@ pub(crate) struct Tree {
     /// Hide nodes deeper than this many frames
     #[arg(long, value_name = "N")]
     pub(crate) max_depth: Option<usize>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Names")]
+pub(crate) struct Names {
+    /// Put the tier before .NET methods: [Tier0], [Tier1], [OSR], [R2R], [PreJIT] ...
+    #[arg(long)]
+    pub(crate) tiers: bool,
+
+    /// Name .NET methods as their runtime does, with signatures and generated types
+    #[arg(long)]
+    pub(crate) raw_names: bool,
 }
 
 #[derive(Debug, ClapArgs)]

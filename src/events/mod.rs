@@ -39,7 +39,9 @@ pub fn decode<'a>(event: &Event<'a>) -> Result<Decoded<'a>, Malformed> {
     match event.kind {
         Kind::Classic => Ok(kernel::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::Kernel)),
         Kind::Manifest(_) => match event.provider {
-            CLR | CLR_RUNDOWN => Ok(clr::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::Clr)),
+            CLR | CLR_RUNDOWN => {
+                Ok(clr::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::Clr))
+            }
             JSCRIPT => {
                 Ok(javascript::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::JavaScript))
             }

@@ -8,17 +8,24 @@ use rustc_hash::FxHashMap;
 use crate::event::Ticks;
 use crate::prefix_tree::{NodeId, PrefixTree};
 use crate::symbols::Names;
-use crate::trace::{self, Context, Mapping, ProcessId, Trace};
+use crate::trace::code::{Body, CodeAt};
+use crate::trace::{self, Context, Located, Mapping, ProcessId, Trace};
 
+use super::category::{Category, ModuleCategories};
 use super::filter::Filter;
-use super::frame::{Category, Frame, FrameId};
+use super::frame::{Frame, FrameId};
+use super::managed::Naming;
+use super::unresolved::Unresolved;
 use super::{Profile, Sample};
 
-pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names) -> Profile {
+pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names, naming: Naming) -> Profile {
     let (kept, balance) = filter.apply(trace);
     let mut builder = Builder {
         trace,
         names,
+        naming,
+        categories: ModuleCategories::new(trace),
+        causes: FxHashMap::default(),
         frames: Vec::new(),
         frame_ids: FxHashMap::default(),
         stacks: PrefixTree::default(),
@@ -33,6 +40,10 @@ pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names) -> Profil
 struct Builder<'a> {
     trace: &'a Trace,
     names: &'a dyn Names,
+    naming: Naming,
+    categories: ModuleCategories,
+    /// Why addresses outside all images have no name, by process.
+    causes: FxHashMap<ProcessId, Unresolved>,
     frames: Vec<Frame>,
     frame_ids: FxHashMap<Frame, FrameId>,
     stacks: PrefixTree<FrameId>,
@@ -67,6 +78,19 @@ struct Remembered<T> {
     value: T,
     from: Ticks,
     until: Ticks,
+}
+
+impl Remembered<(u32, u32)> {
+    /// No frames yet, for as long as both answers hold.
+    fn new(located: Located, code: CodeAt) -> Self {
+        let mut remembered = Remembered { value: (0, 0), from: located.from, until: located.until };
+        remembered.narrow(code);
+        remembered
+    }
+
+    fn narrow(&mut self, code: CodeAt) {
+        (self.from, self.until) = (self.from.max(code.from), self.until.min(code.until));
+    }
 }
 
 impl<T> Remembered<T> {
@@ -108,11 +132,7 @@ impl Builder<'_> {
         addresses.extend(path.user.into_iter().flat_map(|stack| trace.stacks.path(stack)));
         addresses.extend(path.alone);
         let (mut from, mut until) = (Ticks(i64::MIN), Ticks(i64::MAX));
-        let heading = self.remark(path).map(|remark| {
-            let frame =
-                Frame { text: remark.into(), category: Category::Heading, module: None, inlined: false };
-            self.intern(frame)
-        });
+        let heading = self.remark(path).map(|remark| self.intern(Frame::heading(remark.into())));
         let mut node = self.stacks.extend(None, heading.into_iter());
         let leaf = 0;
         for (depth, address) in addresses.into_iter().enumerate().rev() {
@@ -144,41 +164,87 @@ impl Builder<'_> {
         if let Some(known) = self.addresses.get(&site).filter(|known| known.holds_at(time)) {
             return *known;
         }
-        let kernel = self.trace.is_kernel_address(site.address);
-        let located = self.trace.mappings.at(site.process, site.address, kernel, time);
-        let mapping = located.mapping.and_then(|index| self.trace.mappings.get(index));
+        let trace = self.trace;
+        let kernel = trace.is_kernel_address(site.address);
+        let located = trace.mappings.at(site.process, site.address, kernel, time);
+        let mapping = located.mapping.and_then(|index| trace.mappings.get(index));
+        // A return address is behind its call, which may be the last instruction of its function.
+        let looked_up = site.address - u64::from(site.is_return);
+        let code = trace.code.at(site.process, looked_up, time);
         let start = self.chains.len() as u32;
-        match mapping {
-            Some(mapping) => self.name_address(site, mapping, kernel),
-            None => {
-                let text = format!("0x{:x}", site.address);
-                let category = if kernel { Category::Kernel } else { Category::Unresolved };
-                self.push(Frame { text, category, module: None, inlined: false });
+        let mut remembered = Remembered::new(located, code);
+        match (mapping, code.body.and_then(|body| trace.code.body(body))) {
+            (mapping, Some(body)) if mapping.is_none_or(|mapping| mapping.start <= body.from) => {
+                self.push(self.naming.frame(trace, body));
+            }
+            (mapping, _) => {
+                let named = mapping.is_some_and(|mapping| self.name_address(site, mapping, kernel));
+                if !named {
+                    let precompiled = trace.code.precompiled_at(site.process, looked_up, time);
+                    remembered.narrow(precompiled);
+                    let body = precompiled.body.and_then(|body| trace.code.body(body));
+                    self.name_without_symbols(site, mapping, body, kernel);
+                }
             }
         }
-        let value = (start, self.chains.len() as u32);
-        let remembered = Remembered { value, from: located.from, until: located.until };
+        remembered.value = (start, self.chains.len() as u32);
         self.addresses.insert(site, remembered);
         remembered
     }
 
-    fn name_address(&mut self, site: Site, mapping: &Mapping, kernel: bool) {
+    /// The functions that symbols have for an address of an image; false if they have none.
+    fn name_address(&mut self, site: Site, mapping: &Mapping, kernel: bool) -> bool {
         let rva = site.address - mapping.base;
-        let category = if kernel { Category::Kernel } else { Category::Native };
+        let category = if kernel { Category::Kernel } else { self.categories.of(mapping.module) };
         let module_name = self.trace.module(mapping.module).map_or("", |module| module.name());
         let module = Some(mapping.module);
-        // A return address is behind its call, which may be the last instruction of its function.
         let names = self.names;
         let functions =
             names.functions(mapping.module, if site.is_return { rva.saturating_sub(1) } else { rva });
-        if functions.is_empty() {
-            let text = format!("{module_name}!0x{rva:x}");
-            self.push(Frame { text, category, module, inlined: false });
-        }
         for function in functions {
             let text = format!("{module_name}!{}", function.name);
-            self.push(Frame { text, category, module, inlined: function.inlined });
+            let category = category.of_function(&function.name);
+            self.push(Frame { text, category, module, inlined: function.inlined, unresolved: None });
         }
+        !functions.is_empty()
+    }
+
+    /// What the runtime says of its precompiled code and helpers; else the address.
+    fn name_without_symbols(
+        &mut self,
+        site: Site,
+        mapping: Option<&Mapping>,
+        body: Option<&Body>,
+        kernel: bool,
+    ) {
+        let module = mapping.map(|mapping| mapping.module);
+        if let Some(body) = body {
+            let frame = Frame { module, ..self.naming.frame(self.trace, body) };
+            return self.push(frame);
+        }
+        let frame = match mapping {
+            Some(mapping) => {
+                let name = self.trace.module(mapping.module).map_or("", |module| module.name());
+                let text = format!("{name}!0x{:x}", site.address - mapping.base);
+                let category = if kernel { Category::Kernel } else { self.categories.of(mapping.module) };
+                Frame { text, category, module, inlined: false, unresolved: Some(Unresolved::NoSymbols) }
+            }
+            None => {
+                let text = format!("0x{:x}", site.address);
+                let (category, cause) = match kernel {
+                    true => (Category::Kernel, Unresolved::OutsideImages),
+                    false => (Category::Unresolved, self.cause(site.process)),
+                };
+                Frame { text, category, module, inlined: false, unresolved: Some(cause) }
+            }
+        };
+        self.push(frame);
+    }
+
+    /// Why addresses of a process outside all images have no name.
+    fn cause(&mut self, process: ProcessId) -> Unresolved {
+        let (trace, categories) = (self.trace, &self.categories);
+        *self.causes.entry(process).or_insert_with(|| Unresolved::outside_images(trace, process, categories))
     }
 
     fn push(&mut self, frame: Frame) {

@@ -1,8 +1,9 @@
 //! One line of a stack.
 
-use serde::Serialize;
-
 use crate::trace::ModuleId;
+
+use super::category::Category;
+use super::unresolved::Unresolved;
 
 /// A frame of a [`Profile`](super::Profile).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,20 +20,13 @@ pub struct Frame {
     pub module: Option<ModuleId>,
     /// True for a function that was inlined into its caller.
     pub inlined: bool,
+    /// Why it is an address and no function; `None` for functions and headings.
+    pub unresolved: Option<Unresolved>,
 }
 
-/// What kind of code a frame is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Category {
-    /// No code: a process, a thread, or a remark.
-    Heading,
-    /// The kernel and its drivers.
-    Kernel,
-    /// Compiled code in user mode.
-    Native,
-    /// .NET code.
-    Managed,
-    /// Code outside every known image.
-    Unresolved,
+impl Frame {
+    /// A line over frames: a process, a thread, a remark.
+    pub(super) fn heading(text: String) -> Frame {
+        Frame { text, category: Category::Heading, module: None, inlined: false, unresolved: None }
+    }
 }

@@ -1,13 +1,21 @@
 //! Named stacks and the samples that have them: what every report is made of.
 
 mod builder;
+mod category;
 mod filter;
 mod frame;
+mod managed;
+mod resolution;
 mod tree;
+mod unresolved;
 
+pub use category::Category;
 pub use filter::{Balance, Filter, StackBalance};
-pub use frame::{Category, Frame, FrameId};
+pub use frame::{Frame, FrameId};
+pub use managed::Naming;
+pub use resolution::{FrameCount, Resolution};
 pub use tree::{CallTree, Grouping, Node};
+pub use unresolved::Unresolved;
 
 use crate::event::Ticks;
 use crate::prefix_tree::{NodeId, PrefixTree};
@@ -52,8 +60,8 @@ pub struct Sample {
 
 impl Profile {
     /// Names the stacks of the samples of `trace` that `filter` keeps.
-    pub fn new(trace: &Trace, filter: &Filter, names: &dyn Names) -> Profile {
-        builder::build(trace, filter, names)
+    pub fn new(trace: &Trace, filter: &Filter, names: &dyn Names, naming: Naming) -> Profile {
+        builder::build(trace, filter, names, naming)
     }
 
     /// A frame by its id.

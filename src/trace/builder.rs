@@ -7,6 +7,7 @@ use crate::events::providers::{IMAGE_ID, KERNEL_EVENT_TRACING, META_DATA, STACK_
 use crate::events::{Decoded, decode};
 
 use super::accounting::Lost;
+use super::code::Collector;
 use super::images::Images;
 use super::join::{Join, RawSample};
 use super::lifetimes::EARLY_SECONDS;
@@ -40,6 +41,7 @@ pub struct Builder {
     processes: Processes,
     threads: Threads,
     images: Images,
+    code: Collector,
     join: Join,
     /// Each sampling interval in 100 ns, with the number of samples before it.
     intervals: Vec<(usize, u32)>,
@@ -65,6 +67,7 @@ impl Builder {
             paths: Paths::default(),
             processes: Processes::new(early),
             threads: Threads::new(early),
+            code: Collector::default(),
             join: Join::default(),
             intervals: Vec::new(),
             events: 0,
@@ -102,7 +105,15 @@ impl Builder {
         self.span = Some((first.min(event.time), last.max(event.time)));
         match decode(event) {
             Ok(Decoded::Kernel(kernel)) => self.kernel(&kernel, event),
-            Ok(Decoded::Clr(_) | Decoded::JavaScript(_) | Decoded::Other) => {
+            Ok(Decoded::Clr(clr)) => {
+                self.code.clr(&clr, event);
+                self.join.note(event.time, event.tid);
+            }
+            Ok(Decoded::JavaScript(javascript)) => {
+                self.code.javascript(&javascript, event);
+                self.join.note(event.time, event.tid);
+            }
+            Ok(Decoded::Other) => {
                 if event.provider == KERNEL_EVENT_TRACING
                     && event.kind == LATE_USER_STACK
                     && let Some(frames) = kernel::own_stack(event)
@@ -172,6 +183,7 @@ impl Builder {
     pub fn finish(mut self) -> Trace {
         let system = self.processes.at(4, Ticks(i64::MIN));
         let (modules, mappings) = self.images.finish(&self.paths, &mut self.processes, system);
+        let code = self.code.finish(&mut self.processes, self.clock.ticks(EARLY_SECONDS));
         let mut samples = Vec::with_capacity(self.join.samples.len());
         let mut intervals = Intervals::new(&self.intervals);
         for (index, raw) in self.join.samples.iter().enumerate() {
@@ -202,6 +214,7 @@ impl Builder {
             threads: self.threads.finish(),
             modules,
             mappings,
+            code,
             stacks: self.join.stacks,
             samples,
             events: self.events,

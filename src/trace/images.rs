@@ -365,6 +365,12 @@ impl Mappings {
         self.all.iter()
     }
 
+    /// The mappings of a process, by base and start.
+    pub fn of(&self, process: ProcessId) -> impl Iterator<Item = &Mapping> {
+        let from = self.all.partition_point(|mapping| mapping.process < process);
+        self.all.iter().skip(from).take_while(move |mapping| mapping.process == process)
+    }
+
     /// The mapping at `index`.
     pub fn get(&self, index: usize) -> Option<&Mapping> {
         self.all.get(index)

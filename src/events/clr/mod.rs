@@ -87,13 +87,11 @@ pub fn read<'a>(event: &Event<'a>, r: &mut Reader<'a>) -> Option<Option<Clr<'a>>
     use Phase::{Load, RundownEnd, RundownStart, Unload};
     let Kind::Manifest(id) = event.kind else { return Some(None) };
     let version = event.version;
-    let method = |r: &mut Reader<'a>, phase, verbose| {
-        Some(Clr::Method(method::decode(r, version, phase, verbose)?))
-    };
+    let method =
+        |r: &mut Reader<'a>, phase, verbose| Some(Clr::Method(method::decode(r, version, phase, verbose)?));
     let module = |r: &mut Reader<'a>, phase| Some(Clr::Module(loader::decode_module(r, version, phase)?));
-    let domain_module = |r: &mut Reader<'a>, phase| {
-        Some(Clr::DomainModule(loader::decode_domain_module(r, version, phase)?))
-    };
+    let domain_module =
+        |r: &mut Reader<'a>, phase| Some(Clr::DomainModule(loader::decode_domain_module(r, version, phase)?));
     let assembly =
         |r: &mut Reader<'a>, phase| Some(Clr::Assembly(loader::decode_assembly(r, version, phase)?));
     let domain =
