@@ -24,7 +24,7 @@ pub enum Unresolved {
     RundownCutShort,
     /// Events were lost, perhaps the one for this code.
     EventsLost,
-    /// The runtime listed all its methods, and this is none: a stub or thunk.
+    /// The runtime told of all its methods, and this is none: a stub or thunk, or code of another compiler.
     UnknownCode,
 }
 
@@ -44,7 +44,7 @@ impl Unresolved {
             Unresolved::EndedBeforeRundown => "the process ended before the .NET rundown",
             Unresolved::RundownCutShort => ".NET rundown cut short",
             Unresolved::EventsLost => "events lost",
-            Unresolved::UnknownCode => "stubs of the .NET runtime",
+            Unresolved::UnknownCode => "stubs and thunks",
         }
     }
 
@@ -60,11 +60,10 @@ impl Unresolved {
             return if has_runtime { Unresolved::RuntimeNotAsked } else { Unresolved::OutsideImages };
         };
         let ended = trace.process(process).is_some_and(|process| process.life.end.is_some());
+        let told_all = host.rundown.is_complete() || host.was_seen_from_its_start();
         match host.rundown {
-            rundown if rundown.is_complete() && trace.lost.events + trace.lost.buffers > 0 => {
-                Unresolved::EventsLost
-            }
-            rundown if rundown.is_complete() => Unresolved::UnknownCode,
+            _ if told_all && trace.lost.events + trace.lost.buffers > 0 => Unresolved::EventsLost,
+            _ if told_all => Unresolved::UnknownCode,
             rundown if rundown.has_begun() => Unresolved::RundownCutShort,
             _ if ended => Unresolved::EndedBeforeRundown,
             _ => Unresolved::NoRundown,

@@ -134,7 +134,7 @@ pub fn read<'a>(event: &Event<'a>, r: &mut Reader<'a>) -> Option<Option<Clr<'a>>
         (CLR, 157) => domain(r, Unload)?,
         (CLR_RUNDOWN, 157) => domain(r, RundownStart)?,
         (CLR_RUNDOWN, 158) => domain(r, RundownEnd)?,
-        (CLR | CLR_RUNDOWN, 187) => Clr::Runtime(runtime::decode(r)?),
+        (CLR | CLR_RUNDOWN, 187) => Clr::Runtime(runtime::decode(r, event.provider == CLR)?),
         (CLR | CLR_RUNDOWN, 280) => Clr::TieredSettings(runtime::decode_tiered_settings(r)?),
         (CLR, 82) | (CLR_RUNDOWN, 0) => Clr::StackWalk(runtime::decode_stack_walk(r, event.pointer)?),
         _ => return Some(None),

@@ -21,6 +21,8 @@ pub enum Sku {
 /// A runtime started in a process, or is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runtime<'a> {
+    /// True if it started just now; false if a rundown tells that it is there.
+    pub started: bool,
     /// Which runtime of the process: all its events carry this number.
     pub instance: u16,
     /// Its line.
@@ -37,7 +39,7 @@ pub struct Runtime<'a> {
 
 /// Instance u16, SKU u16, eight version parts u16, startup flags u32, mode u8, command line, COM object GUID, path.
 /// Verified on net.4.5.2.x64.etl and gcrundownevents.
-pub(super) fn decode<'a>(r: &mut Reader<'a>) -> Option<Runtime<'a>> {
+pub(super) fn decode<'a>(r: &mut Reader<'a>, started: bool) -> Option<Runtime<'a>> {
     let instance = r.u16()?;
     let sku = match r.u16()? {
         1 => Sku::Desktop,
@@ -51,7 +53,7 @@ pub(super) fn decode<'a>(r: &mut Reader<'a>) -> Option<Runtime<'a>> {
     let command_line = r.utf16();
     // Behind a text that was cut there is nothing.
     let path = if r.guid().is_some() { r.utf16() } else { Utf16::default() };
-    Some(Runtime { instance, sku, library_version, version: own_version, command_line, path })
+    Some(Runtime { started, instance, sku, library_version, version: own_version, command_line, path })
 }
 
 /// How tiered compilation is set.

@@ -17,6 +17,8 @@ pub struct Runtime {
     pub version: [u16; 4],
     /// Its file.
     pub path: String,
+    /// It started while the session ran.
+    pub started: bool,
 }
 
 /// How often a process listed its methods and modules, mostly when the session ended.
@@ -54,6 +56,11 @@ pub struct Host {
 }
 
 impl Host {
+    /// True if all of its methods were told when they were compiled: its runtimes started while the session ran.
+    pub fn was_seen_from_its_start(&self) -> bool {
+        self.methods > 0 && !self.runtimes.is_empty() && self.runtimes.iter().all(|runtime| runtime.started)
+    }
+
     /// True if a .NET runtime told of itself; scripts have other engines.
     pub fn is_clr(&self) -> bool {
         !self.runtimes.is_empty() || self.rundown.has_begun() || self.methods > 0
@@ -73,8 +80,8 @@ enum Fact {
 
 impl Hosts {
     pub(super) fn runtime(&mut self, pid: u32, time: Ticks, runtime: &clr::Runtime<'_>) {
-        let clr::Runtime { instance, sku, version, path, .. } = *runtime;
-        let runtime = Runtime { instance, sku, version, path: path.to_string() };
+        let clr::Runtime { started, instance, sku, version, path, .. } = *runtime;
+        let runtime = Runtime { instance, sku, version, path: path.to_string(), started };
         self.0.push((pid, time, Fact::Runtime(runtime)));
     }
 
