@@ -1,13 +1,12 @@
 //! `etwprof convert`: a recording becomes a picture.
 
 use anyhow::{Result, bail};
-use etwprof::profile::{Balance, CallTree, Grouping, Naming, Profile, Resolution, Unresolved};
+use etwprof::profile::{Balance, CallTree, Grouping, Profile, Resolution, Unresolved};
 use etwprof::report::{console, count, duration, flamegraph, folded};
-use etwprof::symbols::Unnamed;
 
 use super::args::{self, Format};
 use super::load::{self, Loaded};
-use super::output;
+use super::{output, symbols};
 
 pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
     let format = args.output.format()?;
@@ -20,17 +19,17 @@ pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
         );
     }
     let filter = load::filter(&args.filter);
-    let naming = Naming { tiers: args.names.tiers, raw: args.names.raw_names };
-    let profile = Profile::new(&loaded.trace, &filter, &Unnamed, naming);
+    let named = symbols::named(&loaded.trace, &filter, &args.symbols, quiet)?;
+    let profile = &named.profile;
     if profile.samples.is_empty() && !filter.keeps_all() {
         bail!("no sample is left; {}", why_empty(&profile.balance));
     }
     let grouping = Grouping { by_process: true, by_thread: args.tree.threads };
-    let tree = CallTree::new(&profile, &loaded.trace, grouping);
+    let tree = CallTree::new(profile, &loaded.trace, grouping);
     let path = args.output.path.as_deref();
     output::write(path, |mut out| match format {
         Format::Folded => folded::write(&mut out, &tree),
-        Format::Svg => flamegraph::write(&mut out, &tree, &titles(args, &loaded, &profile)),
+        Format::Svg => flamegraph::write(&mut out, &tree, &titles(args, &loaded, profile)),
         Format::Tree => {
             let width = if path.is_none() { output::terminal_width() } else { None };
             let (min_percent, max_depth) = (args.tree.min_percent, args.tree.max_depth);
@@ -38,10 +37,11 @@ pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
         }
     })?;
     if !quiet {
-        anstream::eprintln!("{}", closing_line(&profile));
-        if let Some(line) = managed_line(&profile) {
+        symbols::closing_lines(&loaded.trace, &named);
+        if let Some(line) = managed_line(profile) {
             anstream::eprintln!("{line}");
         }
+        anstream::eprintln!("{}", closing_line(profile));
     }
     Ok(())
 }

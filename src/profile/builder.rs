@@ -14,9 +14,8 @@ use crate::trace::{self, Context, Located, Mapping, ProcessId, Trace};
 use super::category::{Category, ModuleCategories};
 use super::filter::Filter;
 use super::frame::{Frame, FrameId};
-use super::managed::Naming;
 use super::unresolved::Unresolved;
-use super::{Profile, Sample};
+use super::{Naming, Profile, Sample};
 
 pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names, naming: Naming) -> Profile {
     let (kept, balance) = filter.apply(trace);
@@ -175,7 +174,7 @@ impl Builder<'_> {
         let mut remembered = Remembered::new(located, code);
         match (mapping, code.body.and_then(|body| trace.code.body(body))) {
             (mapping, Some(body)) if mapping.is_none_or(|mapping| mapping.start <= body.from) => {
-                self.push(self.naming.frame(trace, body));
+                self.push(self.naming.managed(trace, body));
             }
             (mapping, _) => {
                 let named = mapping.is_some_and(|mapping| self.name_address(site, mapping, kernel));
@@ -201,8 +200,9 @@ impl Builder<'_> {
         let names = self.names;
         let functions =
             names.functions(mapping.module, if site.is_return { rva.saturating_sub(1) } else { rva });
-        for function in functions {
-            let text = format!("{module_name}!{}", function.name);
+        let naming = self.naming;
+        for function in functions.iter().filter(|function| !function.inlined || naming.inlined) {
+            let text = naming.text(module_name, function);
             let category = category.of_function(&function.name);
             self.push(Frame { text, category, module, inlined: function.inlined, unresolved: None });
         }
@@ -219,7 +219,7 @@ impl Builder<'_> {
     ) {
         let module = mapping.map(|mapping| mapping.module);
         if let Some(body) = body {
-            let frame = Frame { module, ..self.naming.frame(self.trace, body) };
+            let frame = Frame { module, ..self.naming.managed(self.trace, body) };
             return self.push(frame);
         }
         let frame = match mapping {

@@ -1,6 +1,7 @@
 //! One line of a stack.
 
-use crate::trace::ModuleId;
+use crate::symbols::Function;
+use crate::trace::{ModuleId, file_name};
 
 use super::category::Category;
 use super::unresolved::Unresolved;
@@ -28,5 +29,38 @@ impl Frame {
     /// A line over frames: a process, a thread, a remark.
     pub(super) fn heading(text: String) -> Frame {
         Frame { text, category: Category::Heading, module: None, inlined: false, unresolved: None }
+    }
+}
+
+/// How frames are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Naming {
+    /// Inlined functions are frames of their own.
+    pub inlined: bool,
+    /// Functions are followed by their source file and line.
+    pub lines: bool,
+    /// .NET methods are preceded by their tier: `module![Tier1]Type.Method`.
+    pub tiers: bool,
+    /// .NET methods are named as their runtime does, with their signature and as compiled.
+    pub raw: bool,
+}
+
+impl Default for Naming {
+    fn default() -> Self {
+        Naming { inlined: true, lines: false, tiers: false, raw: false }
+    }
+}
+
+impl Naming {
+    /// `module!function`, `module!~function` for one that is only the nearest name, and the source line if wanted.
+    pub(super) fn text(self, module: &str, function: &Function) -> String {
+        let near = if function.approximate { "~" } else { "" };
+        let mut text = format!("{module}!{near}{}", function.name);
+        if self.lines
+            && let (Some(file), Some(line)) = (&function.file, function.line)
+        {
+            text += &format!(" ({}:{line})", file_name(file));
+        }
+        text
     }
 }
