@@ -3,7 +3,11 @@
 //! Samples repeat stacks and stacks repeat addresses, so both are named once and remembered. What is remembered holds
 //! for a time only: another file may be mapped at the same address later.
 
-use rustc_hash::FxHashMap;
+use std::hash::{BuildHasher, BuildHasherDefault};
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::event::Ticks;
 use crate::prefix_tree::{NodeId, PrefixTree};
@@ -13,7 +17,7 @@ use crate::trace::{self, Context, Located, Mapping, ProcessId, Trace};
 
 use super::category::{Category, ModuleCategories};
 use super::filter::Filter;
-use super::frame::{Frame, FrameId};
+use super::frame::{Frame, FrameId, cut};
 use super::unresolved::Unresolved;
 use super::{Naming, Profile, Sample};
 
@@ -26,7 +30,7 @@ pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names, naming: N
         categories: ModuleCategories::new(trace),
         causes: FxHashMap::default(),
         frames: Vec::new(),
-        frame_ids: FxHashMap::default(),
+        frame_ids: HashTable::new(),
         stacks: PrefixTree::default(),
         addresses: FxHashMap::default(),
         chains: Vec::new(),
@@ -44,7 +48,8 @@ struct Builder<'a> {
     /// Why addresses outside all images have no name, by process.
     causes: FxHashMap<ProcessId, Unresolved>,
     frames: Vec<Frame>,
-    frame_ids: FxHashMap<Frame, FrameId>,
+    /// Indices of `frames` by the frame.
+    frame_ids: HashTable<u32>,
     stacks: PrefixTree<FrameId>,
     addresses: FxHashMap<Site, Remembered<(u32, u32)>>,
     /// The frames of addresses, outermost first: slices of this by the ranges in `addresses`.
@@ -97,6 +102,9 @@ impl<T> Remembered<T> {
         self.from <= time && time < self.until
     }
 }
+
+/// Frames of addresses that are remembered at once.
+const MOST_REMEMBERED: usize = 1 << 22;
 
 /// The System process; its threads have no user mode.
 const SYSTEM_PID: u32 = 4;
@@ -160,16 +168,23 @@ impl Builder<'_> {
 
     /// The frames of an address.
     fn address(&mut self, site: Site, time: Ticks) -> Remembered<(u32, u32)> {
+        let kernel = self.trace.is_kernel_address(site.address);
+        // The kernel's half is the same for all processes.
+        let site = if kernel { Site { process: ProcessId(0), ..site } } else { site };
         if let Some(known) = self.addresses.get(&site).filter(|known| known.holds_at(time)) {
             return *known;
         }
+        // A crafted trace could show one deep stack to a million processes.
+        if self.chains.len() >= MOST_REMEMBERED {
+            self.addresses.clear();
+            self.chains.clear();
+        }
         let trace = self.trace;
-        let kernel = trace.is_kernel_address(site.address);
         let located = trace.mappings.at(site.process, site.address, kernel, time);
         let mapping = located.mapping.and_then(|index| trace.mappings.get(index));
         // A return address is behind its call, which may be the last instruction of its function.
         let looked_up = site.address - u64::from(site.is_return);
-        let code = trace.code.at(site.process, looked_up, time);
+        let code = if kernel { CodeAt::NOTHING } else { trace.code.at(site.process, looked_up, time) };
         let start = self.chains.len() as u32;
         let mut remembered = Remembered::new(located, code);
         match (mapping, code.body.and_then(|body| trace.code.body(body))) {
@@ -179,7 +194,10 @@ impl Builder<'_> {
             (mapping, _) => {
                 let named = mapping.is_some_and(|mapping| self.name_address(site, mapping, kernel));
                 if !named {
-                    let precompiled = trace.code.precompiled_at(site.process, looked_up, time);
+                    let precompiled = match kernel {
+                        true => CodeAt::NOTHING,
+                        false => trace.code.precompiled_at(site.process, looked_up, time),
+                    };
                     remembered.narrow(precompiled);
                     let body = precompiled.body.and_then(|body| trace.code.body(body));
                     self.name_without_symbols(site, mapping, body, kernel);
@@ -195,7 +213,7 @@ impl Builder<'_> {
     fn name_address(&mut self, site: Site, mapping: &Mapping, kernel: bool) -> bool {
         let rva = site.address - mapping.base;
         let category = if kernel { Category::Kernel } else { self.categories.of(mapping.module) };
-        let module_name = self.trace.module(mapping.module).map_or("", |module| module.name());
+        let module_name = module_name(self.trace, mapping);
         let module = Some(mapping.module);
         let names = self.names;
         let functions =
@@ -224,8 +242,8 @@ impl Builder<'_> {
         }
         let frame = match mapping {
             Some(mapping) => {
-                let name = self.trace.module(mapping.module).map_or("", |module| module.name());
-                let text = format!("{name}!0x{:x}", site.address - mapping.base);
+                let text =
+                    format!("{}!0x{:x}", module_name(self.trace, mapping), site.address - mapping.base);
                 let category = if kernel { Category::Kernel } else { self.categories.of(mapping.module) };
                 Frame { text, category, module, inlined: false, unresolved: Some(Unresolved::NoSymbols) }
             }
@@ -253,10 +271,26 @@ impl Builder<'_> {
     }
 
     fn intern(&mut self, frame: Frame) -> FrameId {
+        let hash = |frame: &Frame| BuildHasherDefault::<FxHasher>::default().hash_one(frame);
         let frames = &mut self.frames;
-        *self.frame_ids.entry(frame).or_insert_with_key(|frame| {
-            frames.push(frame.clone());
-            FrameId((frames.len() - 1) as u32)
-        })
+        let entry = self.frame_ids.entry(
+            hash(&frame),
+            |index| frames.get(*index as usize) == Some(&frame),
+            |index| frames.get(*index as usize).map_or(0, hash),
+        );
+        let index = match entry {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => {
+                let index = frames.len() as u32;
+                place.insert(index);
+                frames.push(frame);
+                index
+            }
+        };
+        FrameId(index)
     }
+}
+
+fn module_name<'t>(trace: &'t Trace, mapping: &Mapping) -> &'t str {
+    cut(trace.module(mapping.module).map_or("", |module| module.name()))
 }

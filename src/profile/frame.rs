@@ -64,3 +64,14 @@ impl Naming {
         text
     }
 }
+
+/// Characters of a module's name in a frame: a file's name has no more. Each frame holds its own.
+const LONGEST_NAME: usize = 255;
+
+/// What a frame holds of a module's name.
+pub(super) fn cut(name: &str) -> &str {
+    match name.char_indices().nth(LONGEST_NAME) {
+        Some((end, _)) => name.get(..end).unwrap_or_default(),
+        None => name,
+    }
+}

@@ -6,7 +6,7 @@ use crate::trace::Trace;
 use crate::trace::code::{Body, BodyKind};
 
 use super::category::Category;
-use super::frame::{Frame, Naming};
+use super::frame::{Frame, Naming, cut};
 
 /// As native functions, methods are shown without their parameters.
 const STYLE: Style = Style { parameters: false, exact: false };
@@ -17,7 +17,7 @@ impl Naming {
         let module = body.module.and_then(|module| trace.code.module(module));
         let mut text = match module.map(|module| module.name()) {
             Some("") | None => String::new(),
-            Some(name) => format!("{name}!"),
+            Some(name) => format!("{}!", cut(name)),
         };
         if self.tiers && !matches!(body.kind, BodyKind::Script | BodyKind::Helper) {
             let tier = names::tier(body.flags.0, module.map_or(0, |module| module.flags.0));

@@ -91,6 +91,6 @@ impl Profile {
 
     /// The CPU time of all kept samples, in 100 ns.
     pub fn weight(&self) -> u64 {
-        self.samples.iter().map(|sample| sample.weight).sum()
+        self.samples.iter().fold(0, |sum, sample| sum.saturating_add(sample.weight))
     }
 }

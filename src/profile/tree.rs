@@ -6,6 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::event::NO_ID;
 use crate::prefix_tree::{NodeId, PrefixTree};
 use crate::trace::{ProcessId, Trace};
 
@@ -168,11 +169,22 @@ struct Headings<'a> {
     frames: Vec<Frame>,
     texts: FxHashMap<String, FrameId>,
     known: FxHashMap<(ProcessId, u32), Option<NodeId>>,
+    /// Names of threads by process id and thread id, of those that have one.
+    thread_names: FxHashMap<(u32, u32), &'a str>,
 }
 
 impl<'a> Headings<'a> {
     fn new(trace: &'a Trace, grouping: Grouping, frames: Vec<Frame>) -> Self {
-        Headings { trace, grouping, frames, texts: FxHashMap::default(), known: FxHashMap::default() }
+        // Of several threads that had the ids, the first gives the name.
+        let named = trace.threads.iter().rev().filter(|thread| !thread.name.is_empty());
+        Headings {
+            trace,
+            grouping,
+            frames,
+            texts: FxHashMap::default(),
+            known: FxHashMap::default(),
+            thread_names: named.map(|thread| ((thread.pid, thread.tid), thread.name.as_str())).collect(),
+        }
     }
 
     fn of(&mut self, process: ProcessId, tid: u32, tree: &mut PrefixTree<FrameId>) -> Option<NodeId> {
@@ -187,7 +199,11 @@ impl<'a> Headings<'a> {
             node = Some(tree.child(node, self.add(text)));
         }
         if by_thread {
-            let text = thread_text(self.trace, process, tid);
+            let pid = self.trace.process(process).map_or(NO_ID, |process| process.pid);
+            let text = match self.thread_names.get(&(pid, tid)) {
+                Some(name) => format!("thread {tid} {name}"),
+                None => format!("thread {tid}"),
+            };
             node = Some(tree.child(node, self.add(text)));
         }
         self.known.insert(key, node);
@@ -207,20 +223,10 @@ impl<'a> Headings<'a> {
 /// `name (pid)`.
 fn process_text(trace: &Trace, process: ProcessId) -> String {
     match trace.process(process) {
-        Some(process) if process.pid != crate::event::NO_ID => {
+        Some(process) if process.pid != NO_ID => {
             format!("{} ({})", process.label(), process.pid)
         }
         Some(process) => process.label().to_owned(),
         None => "unknown process".to_owned(),
-    }
-}
-
-/// `thread tid`, with its name if it has one.
-fn thread_text(trace: &Trace, process: ProcessId, tid: u32) -> String {
-    let pid = trace.process(process).map(|process| process.pid);
-    let named = trace.threads.iter().find(|thread| thread.tid == tid && Some(thread.pid) == pid);
-    match named.map(|thread| thread.name.as_str()).filter(|name| !name.is_empty()) {
-        Some(name) => format!("thread {tid} {name}"),
-        None => format!("thread {tid}"),
     }
 }

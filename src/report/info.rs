@@ -229,7 +229,8 @@ impl Info {
     ) -> Info {
         let clock = trace.clock;
         let last = trace.span.map_or(clock.base, |(_, last)| last);
-        let closed = (recording.header().end as f64 - clock.base_utc as f64) / 1e7;
+        let ends = recording.files().iter().map(|file| file.header().end);
+        let closed = (ends.max().unwrap_or(0) as f64 - clock.base_utc as f64) / 1e7;
         let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         Info {
             files: recording

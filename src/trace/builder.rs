@@ -93,7 +93,7 @@ impl Builder {
         for file in recording.files() {
             builder.lost.events += u64::from(file.header().events_lost);
             builder.lost.buffers += u64::from(file.header().buffers_lost);
-            builder.lost.sequence_gaps += file.sequence_gaps();
+            builder.lost.sequence_gaps = builder.lost.sequence_gaps.saturating_add(file.sequence_gaps());
         }
         builder
     }
@@ -136,7 +136,10 @@ impl Builder {
             Kernel::StackWalk(walk) => self.join.stack_walk(walk, event),
             Kernel::ContextSwitch(switch) => self.join.note(event.time, switch.new_tid),
             Kernel::Process(process) => {
-                let exit = process.exit_time.filter(|exit| *exit > 0).map(|exit| self.moment(exit));
+                let exit = process
+                    .exit_time
+                    .filter(|exit| *exit > 0)
+                    .map(|exit| self.clock.moment(exit).min(event.time));
                 self.processes.record(process, event.time, exit);
                 self.join.note(event.time, event.tid);
             }
@@ -170,13 +173,6 @@ impl Builder {
                 self.join.note(event.time, event.tid);
             }
         }
-    }
-
-    /// A FILETIME on this recording's clock.
-    fn moment(&self, filetime: i64) -> Ticks {
-        let since = i128::from(filetime) - i128::from(self.clock.base_utc);
-        let ticks = i128::from(self.clock.base.0) + since * i128::from(self.clock.frequency) / 10_000_000;
-        Ticks(i64::try_from(ticks).unwrap_or(i64::MIN))
     }
 
     /// Resolves what had to wait for the end.

@@ -77,6 +77,10 @@ struct InKernel {
 /// Events that are remembered to tell an orphan. A stack later than that is taken to have an owner.
 const RECENT: usize = 1 << 16;
 
+/// Samples and events of one moment that are looked through for the owner of a stack. A processor gives one sample at
+/// a moment, and no machine has more processors; a crafted trace can put millions into one moment.
+const AT_ONE_MOMENT: usize = 1 << 12;
+
 impl Join {
     pub(super) fn sample(&mut self, sample: kernel::Sample, event: &Event<'_>) {
         self.samples.push(RawSample {
@@ -238,6 +242,7 @@ impl Join {
         });
         let same_time = (from..).zip(self.samples.get(from..).unwrap_or_default());
         let same_thread = same_time
+            .take(AT_ONE_MOMENT)
             .take_while(|(_, sample)| sample.time == time)
             .filter(|(_, sample)| sample.sample.tid == tid && (tid != 0 || sample.processor == processor));
         let found = same_thread.min_by_key(|(_, sample)| sample.processor != processor);
@@ -247,8 +252,8 @@ impl Join {
         let recent = &self.recent;
         let from = partition_back(recent.len(), |index| recent.get(index).is_some_and(|(at, _)| *at < time));
         let forgotten = from == 0 && recent.len() == RECENT;
-        let mut same_time = recent.range(from..).take_while(|(at, _)| *at == time);
-        if !forgotten && !same_time.any(|(_, of)| *of == tid || *of == NO_ID) {
+        let same_time = recent.range(from..).take(AT_ONE_MOMENT).take_while(|(at, _)| *at == time);
+        if !forgotten && !same_time.into_iter().any(|(_, of)| *of == tid || *of == NO_ID) {
             self.orphans += 1;
         }
         None

@@ -10,8 +10,10 @@ pub mod code;
 mod images;
 mod join;
 mod lifetimes;
+mod mappings;
 mod paths;
 mod processes;
+mod space;
 
 use crate::etl::Clock;
 use crate::event::{Pointer, Ticks};
@@ -19,10 +21,12 @@ use crate::prefix_tree::{NodeId, PrefixTree};
 pub use accounting::Lost;
 pub use builder::{Builder, Machine};
 pub use code::Code;
-pub use images::{Located, Mapping, Mappings, Module, ModuleId, PdbId};
+pub use images::{Module, ModuleId, PdbId};
 pub use lifetimes::Life;
+pub use mappings::{Mapping, Mappings};
 pub use paths::{Paths, file_name};
 pub use processes::{Process, ProcessId, Thread, ThreadId};
+pub use space::Located;
 
 /// A recording, understood.
 #[derive(Debug)]

@@ -1,6 +1,12 @@
 //! The integration tests: one binary, with its support code beside it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, missing_docs, unreachable_pub)]
 
+mod accounting;
+mod baselines;
+mod clr_real;
+mod clr_reports;
+mod clr_synthetic;
+mod containers;
 mod data;
 mod demo;
 mod r2r_hostile;

@@ -1,24 +1,14 @@
 //! The names in real ReadyToRun images, against what the compiler and the runtime say about the same images.
 
-use std::io::Write;
-use std::path::PathBuf;
-
 use etwprof::symbols::managed::RawName;
 use etwprof::symbols::managed::r2r::{R2rError, R2rImage};
 use etwprof::symbols::pe::Image;
 
-/// A file of the real data; `None`, said loudly, where the data is not there.
+use crate::support::data;
+
+/// The bytes of a file of the real data; `None` where this machine has none.
 pub fn real(path: &str) -> Option<Vec<u8>> {
-    let root = std::env::var_os("ETWPROF_TEST_DATA").map(PathBuf::from);
-    match root.map(|root| std::fs::read(root.join(path))) {
-        Some(Ok(bytes)) => Some(bytes),
-        Some(Err(error)) => panic!("{path}: {error}"),
-        None => {
-            assert!(std::env::var_os("CI").is_none(), "ETWPROF_TEST_DATA is not set");
-            let _ = writeln!(std::io::stderr(), "SKIPPED: {path} (ETWPROF_TEST_DATA is not set)");
-            None
-        }
-    }
+    data::file(path).map(|path| std::fs::read(path).unwrap())
 }
 
 pub const EVENT_BASED_ASYNC: &str =

@@ -13,7 +13,6 @@
 //! runtimes' events for it are kept apart ([`Code::precompiled_at`]), for when the image says nothing.
 
 mod collector;
-mod index;
 mod modules;
 mod runtimes;
 mod texts;
@@ -25,8 +24,8 @@ use crate::event::Ticks;
 use crate::events::clr::MethodFlags;
 
 use super::processes::ProcessId;
+use super::space::{Extent, Located, Space};
 pub(super) use collector::Collector;
-use index::Index;
 pub use modules::{ManagedModule, ManagedModuleId};
 pub use runtimes::{Host, Rundown, Runtime};
 use texts::{TextId, Texts};
@@ -99,6 +98,10 @@ impl Body {
     pub fn end(&self) -> u64 {
         self.start.saturating_add(self.size)
     }
+
+    fn extent(&self) -> Extent {
+        Extent { start: self.start, size: self.size, from: self.from, until: self.until }
+    }
 }
 
 /// A method's name in pieces.
@@ -148,7 +151,14 @@ pub struct CodeAt {
 }
 
 impl CodeAt {
-    const NOTHING: CodeAt = CodeAt { body: None, from: Ticks(i64::MIN), until: Ticks(i64::MAX) };
+    /// No code is there, at no time.
+    pub const NOTHING: CodeAt = CodeAt { body: None, from: Ticks(i64::MIN), until: Ticks(i64::MAX) };
+}
+
+impl From<Located> for CodeAt {
+    fn from(Located { mapping, from, until }: Located) -> Self {
+        CodeAt { body: mapping.map(|index| BodyId(index as u32)), from, until }
+    }
 }
 
 /// All code that runtimes and engines told of.
@@ -160,8 +170,8 @@ pub struct Code {
     /// Native offsets with their IL offsets.
     pairs: Vec<(u32, i32)>,
     hosts: FxHashMap<ProcessId, Host>,
-    compiled: FxHashMap<ProcessId, Index>,
-    precompiled: FxHashMap<ProcessId, Index>,
+    compiled: FxHashMap<ProcessId, Space>,
+    precompiled: FxHashMap<ProcessId, Space>,
 }
 
 impl Code {
@@ -183,22 +193,29 @@ impl Code {
             let host = hosts.entry(*process).or_default();
             host.functions = of_process().filter(|(_, body)| body.kind == BodyKind::Script).count();
             host.methods = to - from - host.functions;
-            compiled.insert(*process, Index::new(of_process().filter(|(_, body)| body.kind.hides_images())));
-            precompiled
-                .insert(*process, Index::new(of_process().filter(|(_, body)| !body.kind.hides_images())));
+            // Of the other layer only the places are there, so that indices stay.
+            let layer = |hides_images: bool| {
+                let extents = of_process().map(|(_, body)| match body.kind.hides_images() == hides_images {
+                    true => body.extent(),
+                    false => Extent { size: 0, ..body.extent() },
+                });
+                Space::new(&extents.collect::<Vec<_>>(), *from as u32)
+            };
+            compiled.insert(*process, layer(true));
+            precompiled.insert(*process, layer(false));
         }
         Code { texts, bodies, modules, pairs, hosts, compiled, precompiled }
     }
 
     /// What compiled code was at `address` of `process` at `time`.
     pub fn at(&self, process: ProcessId, address: u64, time: Ticks) -> CodeAt {
-        self.compiled.get(&process).map_or(CodeAt::NOTHING, |index| index.at(address, time))
+        self.compiled.get(&process).map_or(CodeAt::NOTHING, |space| space.at(address, time).into())
     }
 
     /// The same for precompiled code and helper routines: for an address that neither [`Code::at`] nor the symbols of
     /// an image name.
     pub fn precompiled_at(&self, process: ProcessId, address: u64, time: Ticks) -> CodeAt {
-        self.precompiled.get(&process).map_or(CodeAt::NOTHING, |index| index.at(address, time))
+        self.precompiled.get(&process).map_or(CodeAt::NOTHING, |space| space.at(address, time).into())
     }
 
     /// Every body, by process and in the order in which they were told.

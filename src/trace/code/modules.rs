@@ -85,7 +85,7 @@ impl Modules {
             Phase::Unload | Phase::RundownStart | Phase::RundownEnd => None,
         };
         match latest {
-            Some(known) if known.until.is_none() && same_file(&known) => {
+            Some(known) if known.until.is_none() && same_file(known) => {
                 known.complete(module);
                 if phase == Phase::Unload {
                     known.until = Some(time);
@@ -93,7 +93,7 @@ impl Modules {
                 return;
             }
             // Told twice.
-            Some(known) if phase == Phase::Unload && same_file(&known) => return,
+            Some(known) if phase == Phase::Unload && same_file(known) => return,
             Some(known) => {
                 let end = *known.until.get_or_insert(time);
                 from = from.or(Some(end));
