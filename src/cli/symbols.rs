@@ -29,7 +29,8 @@ pub(super) struct Named {
 
 /// Keeps the samples that `filter` keeps and names their frames, as the flags say.
 pub(super) fn named(trace: &Trace, filter: &Filter, args: &args::Symbols, quiet: bool) -> Result<Named> {
-    let naming = Naming { inlined: !args.no_inline, lines: args.lines };
+    let naming =
+        Naming { inlined: !args.no_inline, lines: args.lines, tiers: args.tiers, raw: args.raw_names };
     if args.no_symbols {
         let profile = Profile::new(trace, filter, &Unnamed, naming);
         return Ok(Named { profile, symbols: Symbols::default() });

@@ -11,7 +11,7 @@ use crate::prefix_tree::{NodeId, PrefixTree};
 use crate::trace::{ProcessId, Trace};
 
 use super::Profile;
-use super::frame::{Category, Frame, FrameId};
+use super::frame::{Frame, FrameId};
 
 /// What stands above the code in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,7 @@ impl CallTree {
     /// Merges the stacks of `profile` into one tree.
     pub fn new(profile: &Profile, trace: &Trace, grouping: Grouping) -> CallTree {
         let mut headings = Headings::new(trace, grouping, profile.frames.clone());
+        let shown = one_for_each_method(&profile.frames);
         let mut tree: PrefixTree<FrameId> = PrefixTree::default();
         let mut places: FxHashMap<(Option<NodeId>, NodeId), NodeId> = FxHashMap::default();
         let mut leaves: Vec<u64> = Vec::new();
@@ -70,7 +71,8 @@ impl CallTree {
             let heading = headings.of(sample.process, sample.tid, &mut tree);
             let place = *places.entry((heading, sample.stack)).or_insert_with(|| {
                 path.clear();
-                path.extend(profile.stacks.path(sample.stack));
+                let frames = profile.stacks.path(sample.stack);
+                path.extend(frames.map(|frame| shown.get(frame.0 as usize).copied().unwrap_or(frame)));
                 // A profile's stacks have a frame each.
                 tree.extend(heading, path.iter().rev().copied()).unwrap_or(NodeId(0))
             });
@@ -149,6 +151,17 @@ impl CallTree {
     }
 }
 
+/// For each frame the one to show for it: a .NET method is one node, whether it ran precompiled or compiled again.
+fn one_for_each_method(frames: &[Frame]) -> Vec<FrameId> {
+    let mut methods: FxHashMap<&str, FrameId> = FxHashMap::default();
+    let ids = (0..).map(FrameId).zip(frames);
+    ids.map(|(id, frame)| match frame.category.is_managed() && frame.unresolved.is_none() {
+        true => *methods.entry(&frame.text).or_insert(id),
+        false => id,
+    })
+    .collect()
+}
+
 /// The nodes above the code.
 struct Headings<'a> {
     trace: &'a Trace,
@@ -201,8 +214,7 @@ impl<'a> Headings<'a> {
     fn add(&mut self, text: String) -> FrameId {
         let frames = &mut self.frames;
         *self.texts.entry(text).or_insert_with_key(|text| {
-            let text = text.clone();
-            frames.push(Frame { text, category: Category::Heading, module: None, inlined: false });
+            frames.push(Frame::heading(text.clone()));
             FrameId((frames.len() - 1) as u32)
         })
     }

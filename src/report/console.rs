@@ -47,7 +47,13 @@ fn style(category: Category) -> Style {
         Category::Heading => Style::new().bold(),
         Category::Kernel => AnsiColor::Yellow.on_default(),
         Category::Native => AnsiColor::Blue.on_default(),
-        Category::Managed => AnsiColor::Green.on_default(),
+        Category::ManagedJit => AnsiColor::Green.on_default(),
+        Category::ManagedPrecompiled => AnsiColor::BrightGreen.on_default(),
+        Category::Runtime => AnsiColor::BrightBlue.on_default(),
+        Category::Gc => AnsiColor::Magenta.on_default(),
+        Category::JitCompiler => AnsiColor::Cyan.on_default(),
+        Category::Stub => AnsiColor::Green.on_default().dimmed(),
+        Category::JavaScript => AnsiColor::BrightYellow.on_default(),
         Category::Unresolved => AnsiColor::BrightBlack.on_default(),
     }
 }

@@ -7,6 +7,7 @@ use crate::events::providers::{IMAGE_ID, KERNEL_EVENT_TRACING, META_DATA, STACK_
 use crate::events::{Decoded, decode};
 
 use super::accounting::Lost;
+use super::code::Collector;
 use super::images::Images;
 use super::join::{Join, RawSample};
 use super::lifetimes::EARLY_SECONDS;
@@ -40,6 +41,7 @@ pub struct Builder {
     processes: Processes,
     threads: Threads,
     images: Images,
+    code: Collector,
     join: Join,
     /// Each sampling interval in 100 ns, with the number of samples before it.
     intervals: Vec<(usize, u32)>,
@@ -68,6 +70,7 @@ impl Builder {
             paths: Paths::default(),
             processes: Processes::new(early),
             threads: Threads::new(early),
+            code: Collector::default(),
             join: Join::default(),
             intervals: Vec::new(),
             events: 0,
@@ -105,6 +108,14 @@ impl Builder {
         self.span = Some((first.min(event.time), last.max(event.time)));
         match decode(event) {
             Ok(Decoded::Kernel(kernel)) => self.kernel(&kernel, event),
+            Ok(Decoded::Clr(clr)) => {
+                self.code.clr(&clr, event);
+                self.join.note(event.time, event.tid);
+            }
+            Ok(Decoded::JavaScript(javascript)) => {
+                self.code.javascript(&javascript, event);
+                self.join.note(event.time, event.tid);
+            }
             Ok(Decoded::Other) => {
                 if event.provider == KERNEL_EVENT_TRACING
                     && event.kind == LATE_USER_STACK
@@ -185,6 +196,7 @@ impl Builder {
             ProcessId(u32::MAX) // nobody looks for it
         };
         let (modules, mappings) = self.images.finish(&self.paths, &mut self.processes, system);
+        let code = self.code.finish(&mut self.processes, self.clock.ticks(EARLY_SECONDS));
         let mut samples = Vec::with_capacity(self.join.samples.len());
         let mut intervals = Intervals::new(&self.intervals);
         for (index, raw) in std::mem::take(&mut self.join.samples).iter().enumerate() {
@@ -215,6 +227,7 @@ impl Builder {
             threads: self.threads.finish(),
             modules,
             mappings,
+            code,
             stacks: self.join.stacks,
             samples,
             events: self.events,

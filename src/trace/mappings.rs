@@ -1,13 +1,7 @@
 //! What was mapped at an address of a process at a moment.
 //!
-//! Mappings of one process may overlap in both directions: bases are used again over time, and unloads get lost. So
-//! the addresses of a process are cut at every border, and a tree over the pieces holds each mapping in the few nodes
-//! that make up its range. All mappings of a node cover all of its addresses; what is left there is time, as a list of
-//! changes. A look-up goes from the address's piece up to the root and picks the moment in each node: logarithmic,
-//! however many mappings overlap.
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+//! Mappings of one process may overlap: bases are used again over time, and unloads get lost. [`Space`] finds the right
+//! one.
 
 use rustc_hash::FxHashMap;
 
@@ -15,6 +9,7 @@ use crate::event::Ticks;
 
 use super::images::ModuleId;
 use super::processes::ProcessId;
+use super::space::{Extent, Located, Space};
 
 /// A module mapped in a process for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +29,10 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    fn extent(&self) -> Extent {
+        Extent { start: self.base, size: self.size, from: self.start, until: self.end }
+    }
+
     /// True if it was there at `time`.
     pub fn covers(&self, time: Ticks) -> bool {
         self.start.is_none_or(|start| start <= time) && self.end.is_none_or(|end| time < end)
@@ -63,7 +62,8 @@ impl Mappings {
         let mut first = 0;
         for of_process in all.chunk_by(|a, b| a.process == b.process) {
             if let Some(mapping) = of_process.first() {
-                spaces.insert(mapping.process, Space::new(of_process, first));
+                let extents: Vec<Extent> = of_process.iter().map(Mapping::extent).collect();
+                spaces.insert(mapping.process, Space::new(&extents, first));
             }
             first += of_process.len() as u32;
         }
@@ -73,6 +73,12 @@ impl Mappings {
     /// Every mapping.
     pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
         self.all.iter()
+    }
+
+    /// The mappings of a process, by base and start.
+    pub fn of(&self, process: ProcessId) -> impl Iterator<Item = &Mapping> {
+        let from = self.all.partition_point(|mapping| mapping.process < process);
+        self.all.iter().skip(from).take_while(move |mapping| mapping.process == process)
     }
 
     /// The mapping at `index`.
@@ -85,141 +91,7 @@ impl Mappings {
     /// `kernel` says that the address is in the kernel's half, whose modules all processes share.
     pub fn at(&self, process: ProcessId, address: u64, kernel: bool, time: Ticks) -> Located {
         let process = if kernel { self.system } else { process };
-        let mut located = Located { mapping: None, from: Ticks(i64::MIN), until: Ticks(i64::MAX) };
-        let mut latest = None;
-        let Some(space) = self.spaces.get(&process) else { return located };
-        for changes in space.timelines(address) {
-            let later = changes.partition_point(|change| change.time <= time);
-            if let Some(change) = changes.get(later) {
-                located.until = located.until.min(change.time);
-            }
-            let Some(now) = later.checked_sub(1).and_then(|index| changes.get(index)) else { continue };
-            located.from = located.from.max(now.time);
-            if now.mapped > latest {
-                latest = now.mapped;
-            }
-        }
-        located.mapping = latest.map(|(_, index)| index as usize);
-        located
-    }
-}
-
-/// What is at an address, and for how long that answer holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Located {
-    /// The index of the mapping; `None` for an address outside all images.
-    pub mapping: Option<usize>,
-    /// The answer is the same from here,
-    pub from: Ticks,
-    /// until just before here.
-    pub until: Ticks,
-}
-
-impl Located {
-    /// True if the answer holds at `time` too.
-    pub fn holds_at(&self, time: Ticks) -> bool {
-        self.from <= time && time < self.until
-    }
-}
-
-/// A mapping by its start and its index: the greater one counts.
-type Ranked = (Option<Ticks>, u32);
-
-/// From `time` on, this is what is mapped.
-#[derive(Clone, Copy, Debug)]
-struct Change {
-    time: Ticks,
-    mapped: Option<Ranked>,
-}
-
-/// The addresses of one process.
-#[derive(Debug)]
-struct Space {
-    /// Where mappings begin and end: piece `i` goes from border `i` to the next one.
-    borders: Vec<u64>,
-    /// A binary tree in an array: node `n` has the children `2n` and `2n + 1`, the pieces are its second half. Of each
-    /// node, where its changes begin in `changes`; they end where those of the next node begin.
-    nodes: Vec<u32>,
-    changes: Vec<Change>,
-}
-
-impl Space {
-    /// The space of `mappings`, the first of which has the index `first`.
-    fn new(mappings: &[Mapping], first: u32) -> Space {
-        let end = |mapping: &Mapping| mapping.base.saturating_add(mapping.size);
-        let mut borders: Vec<u64> =
-            mappings.iter().flat_map(|mapping| [mapping.base, end(mapping)]).collect();
-        borders.sort_unstable();
-        borders.dedup();
-        let pieces = borders.len().saturating_sub(1);
-        let piece = |address: u64| borders.partition_point(|border| *border < address);
-        // Which node holds which mapping.
-        let mut held: Vec<(u32, u32)> = Vec::with_capacity(mappings.len());
-        for (index, mapping) in (0..).zip(mappings) {
-            let (mut left, mut right) = (pieces + piece(mapping.base), pieces + piece(end(mapping)));
-            while left < right {
-                if left % 2 == 1 {
-                    held.push((left as u32, index));
-                    left += 1;
-                }
-                if right % 2 == 1 {
-                    right -= 1;
-                    held.push((right as u32, index));
-                }
-                (left, right) = (left / 2, right / 2);
-            }
-        }
-        held.sort_unstable();
-        let mut space = Space { borders, nodes: Vec::with_capacity(2 * pieces + 1), changes: Vec::new() };
-        for of_node in held.chunk_by(|a, b| a.0 == b.0) {
-            let node = of_node.first().map_or(0, |(node, _)| *node as usize);
-            space.nodes.resize(node + 1, space.changes.len() as u32);
-            let ranked = |(_, index): &(u32, u32)| {
-                let mapping = mappings.get(*index as usize)?;
-                Some(((mapping.start, first + index), mapping.end))
-            };
-            add_changes(of_node.iter().filter_map(ranked).collect(), &mut space.changes);
-        }
-        space.nodes.resize(2 * pieces + 1, space.changes.len() as u32);
-        space
-    }
-
-    /// The changes of every node whose range holds `address`.
-    fn timelines(&self, address: u64) -> impl Iterator<Item = &[Change]> {
-        let pieces = self.borders.len().saturating_sub(1);
-        let behind = self.borders.partition_point(|border| *border <= address);
-        let leaf = behind.checked_sub(1).filter(|piece| *piece < pieces).map(|piece| pieces + piece);
-        let up = |node: &usize| Some(node / 2).filter(|node| *node > 0);
-        std::iter::successors(leaf, up).filter_map(|node| {
-            let (start, end) = (*self.nodes.get(node)?, *self.nodes.get(node + 1)?);
-            self.changes.get(start as usize..end as usize)
-        })
-    }
-}
-
-/// Appends the changes over time of mappings that share their addresses; each comes with its end.
-fn add_changes(mut mappings: Vec<(Ranked, Option<Ticks>)>, changes: &mut Vec<Change>) {
-    let begin = |((start, _), _): &(Ranked, Option<Ticks>)| start.unwrap_or(Ticks(i64::MIN));
-    let mut times: Vec<Ticks> = mappings.iter().map(begin).collect();
-    times.extend(mappings.iter().filter_map(|(_, end)| *end));
-    times.sort_unstable();
-    times.dedup();
-    // The next to begin is the last.
-    mappings.sort_unstable_by_key(|mapping| Reverse(begin(mapping)));
-    let mut begun: BinaryHeap<(Ranked, Option<Ticks>)> = BinaryHeap::new();
-    let mut before = None;
-    for time in times {
-        while let Some(mapping) = mappings.pop_if(|mapping| begin(mapping) <= time) {
-            begun.push(mapping);
-        }
-        while begun.peek().is_some_and(|(_, end)| end.is_some_and(|end| end <= time)) {
-            begun.pop();
-        }
-        let mapped = begun.peek().map(|(ranked, _)| *ranked);
-        if mapped != before {
-            changes.push(Change { time, mapped });
-            before = mapped;
-        }
+        self.spaces.get(&process).map_or(Located::NOTHING, |space| space.at(address, time))
     }
 }
 

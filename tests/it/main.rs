@@ -3,6 +3,9 @@
 
 mod accounting;
 mod baselines;
+mod clr_real;
+mod clr_reports;
+mod clr_synthetic;
 mod commands;
 mod containers;
 mod data;
