@@ -9,6 +9,7 @@
 //! - [`flipped`]: every byte changed, every field at its extremes;
 //! - [`payloads`]: every decoder, with payloads of every length;
 //! - [`buffers`]: odd buffers beside good ones;
+//! - [`seeds`]: what the fuzz targets start from;
 //! - [`blow_up`]: files made to take time or memory, given to the program under a limit.
 
 mod blow_up;
@@ -16,6 +17,7 @@ mod buffers;
 mod cut;
 mod flipped;
 mod payloads;
+mod seeds;
 mod wrong_files;
 
 use std::io;
