@@ -99,7 +99,7 @@ impl<'a> PdbFile<'a> {
             file,
             id,
             strings,
-            address_map: AddressMap { sections: sections.iter().map(extent).collect(), to_source: None },
+            address_map: AddressMap { sections: extents(&sections), to_source: None },
             compilands,
             contributions: Vec::new(),
             public_stream: u16::MAX,
@@ -172,6 +172,24 @@ impl<'a> PdbFile<'a> {
 pub(super) fn name_hash(name: &str) -> u64 {
     use std::hash::{BuildHasher, BuildHasherDefault};
     BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(name)
+}
+
+/// Where the sections lie. The PDB of an NGEN image has no section headers; `pdb2` makes some from the section map,
+/// which tells sizes only, and puts them one directly behind the other. The loader begins each on a page of its own
+/// (verified on mscorlib.ni.pdb, System.ni.pdb and System.Xml.ni.pdb: so laid out, the last section ends where their
+/// images end in PerfViewData.etl).
+fn extents(sections: &[pdb2::ImageSectionHeader]) -> Vec<SectionExtent> {
+    const PAGE: u32 = 0x1000;
+    let mut extents: Vec<_> = sections.iter().map(extent).collect();
+    // A real header has a name.
+    if sections.iter().all(|section| section.name == [0; 8]) {
+        let mut start = Some(PAGE);
+        for extent in &mut extents {
+            extent.start = start.unwrap_or(u32::MAX);
+            start = start.and_then(|start| start.checked_add(extent.size)?.checked_next_multiple_of(PAGE));
+        }
+    }
+    extents
 }
 
 fn extent(section: &pdb2::ImageSectionHeader) -> SectionExtent {
