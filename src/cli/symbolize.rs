@@ -9,7 +9,6 @@ use etwprof::report::one_line;
 use etwprof::symbols::beside;
 use etwprof::symbols::identity;
 use etwprof::symbols::key::FileKey;
-use etwprof::symbols::lookup::{Attempt, Outcome};
 use etwprof::symbols::native::{Location, NativeSymbols};
 use etwprof::symbols::pe::Image;
 use etwprof::symbols::store::Request;
@@ -143,8 +142,8 @@ fn find_pdb(args: &Symbolize, image: &Image<'_>, quiet: bool) -> anyhow::Result<
     talk.done();
     let lookup = lookup.unwrap_or_default();
     if !quiet {
-        let of_other_builds = |attempt: &&Attempt| matches!(attempt.outcome, Outcome::WrongFile { .. });
-        lookup.attempts.iter().filter(of_other_builds).for_each(symbols::not_used);
+        let wrong = lookup.attempts.iter().filter(|attempt| attempt.outcome.is_wrong_file());
+        wrong.for_each(symbols::not_used);
         if lookup.found.is_none() {
             anstream::eprintln!("warning: {} was not found ({})", one_line(&key.to_string()), wanted.id);
             for attempt in &lookup.attempts {

@@ -231,7 +231,7 @@ pub(super) fn run(args: &args::SymbolsCommand, quiet: bool) -> Result<()> {
             serde_json::to_writer_pretty(&mut out, &rows)?;
             return writeln!(out);
         }
-        table(&mut out, trace, &named)
+        table(&mut out, trace, &named, args.places)
     })?;
     if !quiet {
         let sizes = named.symbols.modules.iter().filter_map(|report| {
@@ -262,7 +262,7 @@ fn row<'a>(trace: &'a Trace, report: &ModuleReport) -> Option<Row<'a>> {
     })
 }
 
-fn table(out: &mut impl Write, trace: &Trace, named: &Named) -> io::Result<()> {
+fn table(out: &mut impl Write, trace: &Trace, named: &Named, places: bool) -> io::Result<()> {
     writeln!(out, "{:>9}  {:>6}  {:>13}  {:<24}  verdict", "samples", "share", "named", "module")?;
     for report in &named.symbols.modules {
         let share = percent(report.samples, named.profile.balance.kept);
@@ -271,12 +271,11 @@ fn table(out: &mut impl Write, trace: &Trace, named: &Named) -> io::Result<()> {
         let known = format!("{} of {}", count(report.named as u64), count(report.addresses as u64));
         let verdict = report.verdict.to_string();
         writeln!(out, "{samples:>9}  {share:>5.1}%  {known:>13}  {name:<24}  {}", one_line(&verdict))?;
-        // Where all is well, only what was found and not used.
-        let all = !report.verdict.is_named();
-        for attempt in report.attempts.iter().filter(|_| all).chain(report.wrong_files().filter(|_| !all)) {
+        let shown = report.attempts.iter().filter(|attempt| places || attempt.outcome.is_wrong_file());
+        for attempt in shown {
             writeln!(out, "{:37}{}", "", one_line(&attempt.to_string()))?;
         }
-        if let Some(cure) = report.verdict.cure() {
+        if let Some(cure) = report.verdict.cure().filter(|_| places) {
             writeln!(out, "{:37}cure: {cure}", "")?;
         }
     }

@@ -131,6 +131,13 @@ pub enum Outcome {
     OtherSystem,
 }
 
+impl Outcome {
+    /// True for a file of another build.
+    pub fn is_wrong_file(&self) -> bool {
+        matches!(self, Outcome::WrongFile { .. })
+    }
+}
+
 impl Lookup {
     pub(super) fn note(&mut self, place: Place, outcome: Outcome) {
         self.attempts.push(Attempt { place, outcome });

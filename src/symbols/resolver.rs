@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use super::debug_id::DebugId;
 use super::identity::{self, ImageEvidence};
 use super::key::FileKey;
-use super::lookup::{Attempt, Lookup, Outcome};
+use super::lookup::{Attempt, Lookup};
 use super::names::{Function, Names};
 use super::native::{Location, NativeError, NativeSymbols, Source};
 use super::pe::Image;
@@ -81,7 +81,7 @@ pub struct ModuleReport {
 impl ModuleReport {
     /// Files of other builds: they were found at a place of its files and not used.
     pub fn wrong_files(&self) -> impl Iterator<Item = &Attempt> {
-        self.attempts.iter().filter(|attempt| matches!(attempt.outcome, Outcome::WrongFile { .. }))
+        self.attempts.iter().filter(|attempt| attempt.outcome.is_wrong_file())
     }
 }
 
