@@ -61,6 +61,43 @@ mod processes {
         assert_eq!(owners(etl), ["short.exe", "short.exe"]);
     }
 
+    /// Samples flow while the rundown is being written.
+    #[test]
+    fn sampled_before_the_rundown_comes_to_it() {
+        let etl = bare(Etl::new(), START, 61).sampled(0, START + 5, 60, 61, &[0xb]);
+        let etl = etl.event(0, START + 90 * MS, Process::dc_start(60, "c.exe")).event(
+            0,
+            START + 90 * MS,
+            Thread::dc_start(60, 61),
+        );
+        assert_eq!(stacks(etl), ["c.exe: [no stack] 0xa", "c.exe: 0xb"]);
+    }
+
+    #[test]
+    fn every_version_and_width_with_and_without_a_user() {
+        for version in 0..=6 {
+            for pointer_size in [4, 8] {
+                let process =
+                    || Process::dc_start(60, "c.exe").parent(50).command_line("c.exe -x").version(version);
+                let users =
+                    [process(), process().no_sid(), process().sid_behind_null(5, &[21, 1, 2, 3, 1000])];
+                for process in users {
+                    let etl = Etl::new().pointer_size(pointer_size).event(0, T, process);
+                    let trace = reading::synthetic(etl);
+                    let at = format!("version {version}, {pointer_size} bytes");
+                    assert_eq!(trace.lost.malformed_events, 0, "{at}");
+                    let process = &trace.processes[0];
+                    assert_eq!(
+                        (process.pid, process.parent_pid, process.name.as_str()),
+                        (60, 50, "c.exe"),
+                        "{at}"
+                    );
+                    assert_eq!(process.command_line, if version >= 2 { "c.exe -x" } else { "" }, "{at}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_end_rundown_may_be_all_there_is() {
         let etl = Etl::new().sampled(0, T, 60, 61, &[0xa]).event(

@@ -109,8 +109,9 @@ fn images() {
     let xperf =
         r"\Device\HarddiskVolume4\Program Files (x86)\Windows Kits\8.0\Windows Performance Toolkit\xperf.exe";
     use Phase::{End, RundownEnd, RundownStart, Start};
+    type Row = (&'static str, u8, (Phase, u64, u64, u32, u32, u32, &'static str));
     #[rustfmt::skip]
-    let expected: [(&str, u8, (Phase, u64, u64, u32, u32, u32, &str)); 12] = [
+    let expected: [Row; 12] = [
         ("ImageUnloadPayloadV2", 2, (End, 0x7fe_f778_0000, 0xe_2000, 5_956, 0xe_77a1, 0x4a5b_defe, fastprox)),
         ("ImageUnloadPayloadV3", 2, (End, 0x7ffc_a3f3_0000, 0xe_4000, 2_040, 0xe_2e7b, 0x5215_deb8, fastprox)),
         ("ImageDCStartPayload32bitsV0", 3, (RundownStart, 0x116_0000, 0x19_e000, NO_ID, 0, 0, program)),
@@ -198,9 +199,10 @@ fn sids_behind_null_pointers() {
 fn threads() {
     let Some(payloads) = Payloads::read() else { return };
     use Phase::{End, RundownEnd, RundownStart, Start};
-    // Name, opcode, phase, pid, tid, Win32 start address, TEB.
+    // Name, opcode; then phase, pid, tid, Win32 start address, TEB.
+    type Row = (&'static str, u8, (Phase, u32, u32, u64, u64));
     #[rustfmt::skip]
-    let expected: [(&str, u8, (Phase, u32, u32, u64, u64)); 9] = [
+    let expected: [Row; 9] = [
         ("ThreadStartPayload32bitsV1", 1, (Start, 4, 1_868, 0, 0)),
         ("ThreadStartPayload32bitsV3", 1, (Start, 556, 4_908, 0x77ab_03e9, 0x7ffd_e000)),
         ("ThreadStartPayloadV3", 1, (Start, 8_568, 5_268, 0x5c58_fd2c, 0xff12_c000)),
@@ -334,9 +336,9 @@ mod sawbuck {
         let mut found = Vec::new();
         reading::events(&Recording::open(&[path]).unwrap(), |event| {
             let event = Event { pointer, ..*event };
-            match decode(&event).unwrap_or_else(|error| panic!("{file}: {error}")) {
-                Decoded::Kernel(kernel) => found.extend(step(&kernel)),
-                _ => {}
+            let decoded = decode(&event).unwrap_or_else(|error| panic!("{file}: {error}"));
+            if let Decoded::Kernel(kernel) = decoded {
+                found.extend(step(&kernel));
             }
         });
         Some(found)
