@@ -15,7 +15,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use etwprof::etl::{Recording, xpress};
 use etwprof::event::Event;
 use etwprof::events::decode;
-use etwprof::profile::{CallTree, Filter, Grouping, Profile};
+use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
 use etwprof::symbols::Unnamed;
 use etwprof::trace::{Builder, Trace};
 use synth::kernel::thread::CSwitch;
@@ -95,9 +95,9 @@ fn steps(criterion: &mut Criterion, name: &str, recording: &Recording) {
     if !trace.samples.is_empty() {
         let filter = Filter::default();
         group.bench_function("profile", |bencher| {
-            bencher.iter(|| Profile::new(&trace, &filter, &Unnamed).samples.len());
+            bencher.iter(|| Profile::new(&trace, &filter, &Unnamed, Naming::default()).samples.len());
         });
-        let profile = Profile::new(&trace, &filter, &Unnamed);
+        let profile = Profile::new(&trace, &filter, &Unnamed, Naming::default());
         let grouping = Grouping { by_process: true, by_thread: true };
         group.bench_function("tree", |bencher| {
             bencher.iter(|| CallTree::new(&profile, &trace, grouping).total());
