@@ -43,7 +43,8 @@ pub(super) fn named(trace: &Trace, filter: &Filter, args: &args::Symbols, quiet:
         samples: samples.get(&module).copied().unwrap_or(0),
         rvas,
     });
-    let options = Options { samples: bare.balance.kept, min_share: args.min_module_share };
+    let options =
+        Options { samples: bare.balance.kept, min_share: args.min_module_share, raw_names: args.raw_names };
     let path = symbol_path(&args.symbols)?;
     let store = store(&path, args.offline, args.retry_failed);
     let talk = Talk::new(&path, args.offline, quiet);

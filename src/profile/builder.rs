@@ -221,7 +221,10 @@ impl Builder<'_> {
         let naming = self.naming;
         for function in functions.iter().filter(|function| !function.inlined || naming.inlined) {
             let text = naming.text(module_name, function);
-            let category = category.of_function(&function.name);
+            let category = match function.managed {
+                true => Category::ManagedPrecompiled,
+                false => category.of_function(&function.name),
+            };
             self.push(Frame { text, category, module, inlined: function.inlined, unresolved: None });
         }
         !functions.is_empty()

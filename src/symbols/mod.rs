@@ -22,6 +22,7 @@ mod names;
 pub mod native;
 pub mod path;
 pub mod pe;
+pub mod precompiled;
 pub mod resolver;
 mod search;
 mod server;

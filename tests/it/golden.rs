@@ -16,7 +16,16 @@ fn the_call_tree() {
 fn the_call_tree_of_threads() {
     compare(
         "convert-threads.txt",
-        &["convert", "examples/demo.etl", "--offline", "--threads", "--name", "indexer", "--min-percent", "5"],
+        &[
+            "convert",
+            "examples/demo.etl",
+            "--offline",
+            "--threads",
+            "--name",
+            "indexer",
+            "--min-percent",
+            "5",
+        ],
     );
 }
 
