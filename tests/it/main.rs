@@ -3,6 +3,10 @@
 
 mod data;
 mod demo;
+mod resolve_names;
+mod resolve_runs;
+mod resolve_support;
+mod resolve_verdicts;
 mod store_cabinet;
 mod store_cache;
 mod store_fetch;
