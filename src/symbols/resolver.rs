@@ -222,13 +222,13 @@ impl<'a> Work<'a> {
         let mut precompiled = precompiled.unwrap_or_default();
         for rva in rvas() {
             if let Some(location) = precompiled.remove(&rva).or_else(|| symbols.lookup(rva)) {
-                best = best.max(Some(Quality::of(location.source)));
+                best = best.max(Some(Quality::of(&location)));
                 named.insert(u64::from(rva), functions(location));
             }
         }
         let from = from.to_owned();
         let verdict = match best {
-            Some(Quality::Full) => Verdict::Resolved { from },
+            Some(Quality::Full | Quality::Bare) => Verdict::Resolved { from },
             Some(Quality::Public) => Verdict::PublicOnly { from },
             Some(Quality::Export) => {
                 let failed = self.pdb.as_ref().filter(|search| search.found.is_none());
@@ -264,20 +264,26 @@ impl<'a> Work<'a> {
     }
 }
 
-/// How good a name is.
+/// What a name tells of the symbols that it is from, by how much that counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Quality {
+    /// The image alone.
     Export,
+    /// A procedure without lines. PDBs without private symbols have some of these too.
+    Bare,
+    /// A public symbol.
     Public,
+    /// Lines: full symbols.
     Full,
 }
 
 impl Quality {
-    fn of(source: Source) -> Quality {
-        match source {
-            Source::Export => Quality::Export,
-            Source::Public => Quality::Public,
-            _ => Quality::Full,
+    fn of(location: &Location) -> Quality {
+        match (location.source, location.line) {
+            (Source::Export, _) => Quality::Export,
+            (_, Some(_)) => Quality::Full,
+            (Source::Public, None) => Quality::Public,
+            (_, None) => Quality::Bare,
         }
     }
 }
