@@ -21,7 +21,10 @@ const IMAGES: [(&str, &str); 4] = [
 ];
 
 /// A trace over all images, and what a server has of their PDBs.
-fn several() -> Option<(Bench, Vec<(String, Vec<u8>)>)> {
+/// Names of files with their bytes.
+type Files = Vec<(String, Vec<u8>)>;
+
+fn several() -> Option<(Bench, Files)> {
     let root = data::file("pdb")?;
     let mut modules = Vec::new();
     let mut on_disk = Vec::new();
