@@ -216,6 +216,7 @@ impl<'a> Work<'a> {
         let mut symbols = symbols.map_err(|error| error.to_string())?;
         let mut named = Named::default();
         let mut best = None;
+<<<<<<< HEAD
         let rvas = || self.hit.rvas.iter().filter_map(|rva| u32::try_from(*rva).ok());
         let image = image.as_ref().filter(|image| pdb.is_none() && image.is_managed());
         let precompiled = image.and_then(|image| precompiled::locations(image, rvas(), raw_names).ok());
@@ -224,11 +225,18 @@ impl<'a> Work<'a> {
             if let Some(location) = precompiled.remove(&rva).or_else(|| symbols.lookup(rva)) {
                 best = best.max(Some(Quality::of(location.source)));
                 named.insert(u64::from(rva), functions(location));
+=======
+        for rva in &self.hit.rvas {
+            let location = u32::try_from(*rva).ok().and_then(|rva| symbols.lookup(rva));
+            if let Some(location) = location {
+                best = best.max(Some(Quality::of(&location)));
+                named.insert(*rva, functions(location));
+>>>>>>> e2e
             }
         }
         let from = from.to_owned();
         let verdict = match best {
-            Some(Quality::Full) => Verdict::Resolved { from },
+            Some(Quality::Full | Quality::Bare) => Verdict::Resolved { from },
             Some(Quality::Public) => Verdict::PublicOnly { from },
             Some(Quality::Export) => {
                 let failed = self.pdb.as_ref().filter(|search| search.found.is_none());
@@ -264,20 +272,26 @@ impl<'a> Work<'a> {
     }
 }
 
-/// How good a name is.
+/// What a name tells of the symbols that it is from, by how much that counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Quality {
+    /// The image alone.
     Export,
+    /// A procedure without lines. PDBs without private symbols have some of these too.
+    Bare,
+    /// A public symbol.
     Public,
+    /// Lines: full symbols.
     Full,
 }
 
 impl Quality {
-    fn of(source: Source) -> Quality {
-        match source {
-            Source::Export => Quality::Export,
-            Source::Public => Quality::Public,
-            _ => Quality::Full,
+    fn of(location: &Location) -> Quality {
+        match (location.source, location.line) {
+            (Source::Export, _) => Quality::Export,
+            (_, Some(_)) => Quality::Full,
+            (Source::Public, None) => Quality::Public,
+            (_, None) => Quality::Bare,
         }
     }
 }

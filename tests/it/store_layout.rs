@@ -45,11 +45,11 @@ fn hints_come_first_and_only_a_match_counts() {
 fn hints_that_are_no_plain_local_files_are_not_opened() {
     let folder = tempdir().unwrap();
     let lookup = find("", &[PathBuf::from("Foo.pdb"), folder.path().to_owned()]);
-    assert!(matches!(lookup.attempts[0].outcome, Outcome::RefusedPath(_)));
+    assert!(matches!(lookup.attempts[0].outcome, Outcome::RefusedHint(_)));
     assert!(matches!(lookup.attempts[1].outcome, Outcome::Unreadable(_)));
     let network = find("", &[PathBuf::from(r"\\host\share\Foo.pdb"), PathBuf::from(r"\\.\pipe\x")]);
     for attempt in network.attempts {
-        assert!(matches!(attempt.outcome, Outcome::RefusedPath(_) | Outcome::OtherSystem), "{attempt}");
+        assert!(matches!(attempt.outcome, Outcome::RefusedHint(_) | Outcome::OtherSystem), "{attempt}");
     }
     // A name that is refused may still lie where the user says.
     let file = folder.path().join("odd");

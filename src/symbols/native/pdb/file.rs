@@ -190,6 +190,12 @@ impl<'a> PdbFile<'a> {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// True for what the CLR writes for an NGEN image: no object files, and a public symbol for every method that was
+    /// compiled, so that each ends where the next begins.
+    pub(super) fn is_method_list(&self) -> bool {
+        self.compilands.is_empty() && self.contributions.is_empty()
+    }
+
     pub(super) fn public_symbols(&mut self) -> Option<Stream<'a>> {
         self.stream(self.public_stream)
     }
