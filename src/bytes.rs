@@ -96,6 +96,12 @@ impl Utf16<'_> {
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
+
+    /// True if it begins with `prefix`.
+    pub fn starts_with(self, prefix: &str) -> bool {
+        let mut units = self.0.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
+        prefix.encode_utf16().all(|unit| units.next() == Some(unit))
+    }
 }
 
 /// Unpaired surrogates become U+FFFD.
@@ -144,6 +150,8 @@ mod tests {
         assert_eq!(reader.utf16().to_string(), "ab");
         assert_eq!(reader.utf16().to_string(), "c");
         assert!(reader.utf16().is_empty());
+        assert!(Reader::new(b"a\0b\0c\0").utf16().starts_with("ab"));
+        assert!(!Reader::new(b"a\0").utf16().starts_with("ab"));
         let mut reader = Reader::new(b"one\0tw\xe9");
         assert_eq!(reader.ansi().to_string(), "one");
         assert_eq!(reader.ansi().to_string(), "tw\u{e9}");

@@ -266,6 +266,14 @@ pub(crate) struct Symbols {
     /// Show source files and lines
     #[arg(long)]
     pub(crate) lines: bool,
+
+    /// Put the tier before .NET methods: [Tier0], [Tier1], [OSR], [R2R], [PreJIT] ...
+    #[arg(long)]
+    pub(crate) tiers: bool,
+
+    /// Name .NET methods as their runtime does, with signatures and generated types
+    #[arg(long)]
+    pub(crate) raw_names: bool,
 }
 
 impl Symbols {
@@ -279,6 +287,8 @@ impl Symbols {
             min_module_share: 0.0,
             no_inline: false,
             lines: false,
+            tiers: false,
+            raw_names: false,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `etwprof convert`: a recording becomes a picture.
 
 use anyhow::{Result, bail};
-use etwprof::profile::{Balance, CallTree, Grouping, Profile};
+use etwprof::profile::{Balance, CallTree, Grouping, Profile, Resolution, Unresolved};
 use etwprof::report::{console, count, duration, flamegraph, folded};
 
 use super::args::{self, Format};
@@ -38,6 +38,9 @@ pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
     })?;
     if !quiet {
         symbols::closing_lines(&loaded.trace, &named);
+        if let Some(line) = managed_line(profile) {
+            anstream::eprintln!("{line}");
+        }
         anstream::eprintln!("{}", closing_line(profile));
     }
     Ok(())
@@ -70,6 +73,24 @@ fn closing_line(profile: &Profile) -> String {
         line += &format!("; {} without a stack", count(balance.stacks.none));
     }
     line
+}
+
+/// How much of the code is managed, and how much of it has no name and why; nothing where neither matters.
+fn managed_line(profile: &Profile) -> Option<String> {
+    let mut all = Resolution::default();
+    profile.resolution().values().for_each(|resolution| all.merge(resolution));
+    let percent = |frames: u64| 100.0 * frames as f64 / all.total().max(1) as f64;
+    let (managed, unnamed) = (percent(all.managed), percent(all.outside_images()));
+    const MATTERS: f64 = 1.0;
+    if managed < MATTERS && unnamed < MATTERS {
+        return None;
+    }
+    let mut line = format!("frames: {managed:.1}% .NET methods");
+    let worst = all.causes().into_iter().find(|count| count.cause != Unresolved::NoSymbols);
+    if let Some(worst) = worst.filter(|_| unnamed >= MATTERS) {
+        line += &format!(", {unnamed:.1}% unknown code (mostly: {})", worst.cause.text());
+    }
+    Some(line)
 }
 
 fn cpu(profile: &Profile) -> String {

@@ -11,6 +11,7 @@ use etwprof::symbols::identity;
 use etwprof::symbols::key::FileKey;
 use etwprof::symbols::native::{Location, NativeSymbols};
 use etwprof::symbols::pe::Image;
+use etwprof::symbols::precompiled;
 use etwprof::symbols::store::Request;
 use serde::Serialize;
 
@@ -41,6 +42,10 @@ pub(crate) struct Symbolize {
     /// Ask servers again for what they did not have lately
     #[arg(long)]
     retry_failed: bool,
+
+    /// Name precompiled .NET methods as their runtime does
+    #[arg(long)]
+    raw_names: bool,
 
     /// Print one JSON array, in the order of the addresses
     #[arg(long)]
@@ -110,7 +115,20 @@ pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
         format!("cannot use the symbols in {}", path.display())
     })?;
 
-    let locations: Vec<_> = rvas.iter().map(|rva| (*rva, symbols.lookup(*rva))).collect();
+    let managed = image.as_ref().filter(|image| pdb.is_none() && image.is_managed());
+    let precompiled =
+        managed.map(|image| precompiled::locations(image, rvas.iter().copied(), args.raw_names));
+    let precompiled = match precompiled {
+        Some(Err(error)) if !quiet => {
+            anstream::eprintln!("warning: {}: {error}", args.image.display());
+            None
+        }
+        other => other.and_then(Result::ok),
+    };
+    let mut lookup = |rva: u32| {
+        precompiled.as_ref().and_then(|found| found.get(&rva).cloned()).or_else(|| symbols.lookup(rva))
+    };
+    let locations: Vec<_> = rvas.iter().map(|rva| (*rva, lookup(*rva))).collect();
     output::write(None, |mut out| {
         if args.json {
             let entries: Vec<_> =

@@ -14,8 +14,14 @@ use crate::mmap::Mapped;
 use super::error::EtlError;
 use super::file::{Bytes, LogFile};
 
-/// Deflate cannot expand more than about 1032 times; what claims more is no honest archive.
-const LARGEST_EXPANSION: u64 = 1032;
+/// Bytes that the members of an archive may unpack to, together. Deflate packs up to 1032 times, and members may
+/// overlap to pack far more; recordings are packed 5 to 20 times, and small ones with much fill some 100 times.
+fn limit(archive: &[u8]) -> u64 {
+    (256 << 20) + 128 * archive.len() as u64
+}
+
+/// Bytes of a member's name. It stands in every report of damage.
+const LONGEST_NAME: usize = 1024;
 
 /// True for a file that starts as a zip archive does.
 pub(super) fn is_zip(bytes: &[u8]) -> bool {
@@ -27,19 +33,23 @@ pub(super) fn open(path: &Path, bytes: &[u8]) -> Result<Vec<LogFile>, EtlError> 
     let broken = |source| EtlError::Archive { path: path.to_owned(), source };
     let mut archive = ZipArchive::new(io::Cursor::new(bytes)).map_err(broken)?;
     let mut files = Vec::new();
+    let limit = limit(bytes);
+    let mut left = limit;
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(broken)?;
         let name = member.name().map_err(broken)?.into_owned();
         if !member.is_file() || !name.to_ascii_lowercase().ends_with(".etl") {
             continue;
         }
-        let limit = member.compressed_size().saturating_mul(LARGEST_EXPANSION).saturating_add(1 << 16);
-        let map = unpack(&mut member, limit).map_err(|error| broken(ZipError::Io(error)))?;
-        let map = map.ok_or_else(|| EtlError::ArchiveTooLarge {
-            path: path.to_owned(),
-            member: name.clone(),
-            limit,
-        })?;
+        if name.len() > LONGEST_NAME {
+            return Err(broken(ZipError::InvalidArchive("a member's name is too long".into())));
+        }
+        let map = if member.size() <= left { unpack(&mut member, left) } else { Ok(None) };
+        let map = map.map_err(|error| broken(ZipError::Io(error)))?;
+        let Some(map) = map else {
+            return Err(EtlError::ArchiveTooLarge { path: path.to_owned(), member: name, limit });
+        };
+        left -= map.len() as u64;
         files.push(LogFile::new(path.join(&name), Bytes::Mapped(map))?);
     }
     if files.is_empty() {

@@ -23,7 +23,7 @@ use super::record::{self, Head};
 pub(super) const HEADER: usize = 72;
 
 /// Windows 8 and later allow 16 MiB; nothing larger is a buffer.
-const LARGEST: u32 = 16 << 20;
+pub(super) const LARGEST: u32 = 16 << 20;
 
 const FLAG_WIDE_PROCESSOR: u16 = 0x20;
 const FLAG_COMPRESSED: u16 = 0x40;
@@ -85,9 +85,14 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// The first record of a buffer; `None` when it holds none.
+    /// The first record of a buffer; `None` when it holds none. Without a time it has that of the first with one.
     pub(super) fn first(records: &[u8]) -> Option<Cursor> {
-        Cursor::at(records, 0, Ticks(0))
+        let mut first = Cursor::at(records, 0, Ticks(0))?;
+        if first.head.time.is_none() {
+            let mut later = std::iter::successors(Some(first), |cursor| cursor.next(records));
+            first.time = later.find_map(|cursor| cursor.head.time).unwrap_or_default();
+        }
+        Some(first)
     }
 
     /// The record at `offset`; `before` stands in for a time that it lacks.
@@ -126,8 +131,9 @@ impl Cursor {
     }
 }
 
-/// True where a buffer's records end without a fault: at the end, or at fill bytes (zeros or 0xFF).
+/// True where a buffer's records end without a fault: at the end, or where nothing but fill follows.
 pub(super) fn ends_well(records: &[u8], end: usize) -> bool {
     let rest = records.get(end..).unwrap_or_default();
-    rest.len() < 8 || rest.starts_with(&[0; 4]) || rest.starts_with(&[0xff; 4])
+    let fill = |byte| rest.iter().all(|other| *other == byte);
+    rest.len() < 8 || fill(0) || fill(0xff)
 }

@@ -42,14 +42,14 @@ pub enum EtlError {
         /// The archive.
         path: PathBuf,
     },
-    /// A member of an archive that unpacks to more than it may.
-    #[error("{member} in {} unpacks to more than {limit} bytes", path.display())]
+    /// An archive that unpacks to more than one of its size may.
+    #[error("{} unpacks to more than {limit} bytes at {member}; unpack it yourself if you trust it", path.display())]
     ArchiveTooLarge {
         /// The archive.
         path: PathBuf,
-        /// The member's name.
+        /// The member at which that shows.
         member: String,
-        /// The limit in bytes.
+        /// The limit for all members together, in bytes.
         limit: u64,
     },
     /// Two files whose clocks do not agree are not parts of one recording.
@@ -116,7 +116,7 @@ pub enum DamageKind {
         /// Bytes up to the next buffer, or to the end of the file.
         skipped: usize,
     },
-    /// A buffer's size leads to no other buffer; the session's size was used.
+    /// A buffer's size leads to no other buffer; the next one was found without it.
     #[error("a buffer's size of {size} bytes leads nowhere")]
     BufferSize {
         /// The size in its header.
@@ -141,7 +141,7 @@ pub enum DamageKind {
         /// Bytes that the buffer's header names.
         expected: usize,
     },
-    /// More decompressed data at once than a file of this size can honestly ask for.
-    #[error("a buffer would unpack beyond the memory that this file may use; skipped")]
+    /// More decompressed data, or more records in it, than so few bytes can honestly hold.
+    #[error("a buffer unpacks to more than so few bytes can honestly hold; skipped")]
     TooLarge,
 }

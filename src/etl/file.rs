@@ -1,7 +1,7 @@
 //! One .etl file: its bytes, its header record, and the index of its buffers.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
 use crate::event::Ticks;
@@ -10,7 +10,7 @@ use crate::mmap::Mapped;
 use super::buffer::{self, BufferHeader, Cursor};
 use super::error::{Damage, DamageKind, EtlError};
 use super::header::{self, LogHeader};
-use super::xpress;
+use super::{record, xpress};
 
 /// Where a file's bytes live.
 pub(super) enum Bytes {
@@ -128,11 +128,14 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<LogHeader, EtlError> {
 }
 
 /// The walk over buffer headers.
+///
+/// Every byte is looked at a bounded number of times, whatever the file holds.
 struct Index<'a> {
     path: &'a Path,
     bytes: &'a [u8],
     session_size: usize,
-    compressed_log: bool,
+    /// The log says that it holds compressed buffers, or one was met.
+    compressed: bool,
     buffers: Vec<Buffer>,
     sequences: Vec<i64>,
     damage: Vec<Damage>,
@@ -148,7 +151,7 @@ impl<'a> Index<'a> {
             path,
             bytes,
             session_size: header.buffer_size as usize,
-            compressed_log: header.mode & MODE_COMPRESSED != 0,
+            compressed: header.mode & MODE_COMPRESSED != 0,
             buffers: Vec::new(),
             sequences: Vec::new(),
             damage: Vec::new(),
@@ -175,29 +178,45 @@ impl<'a> Index<'a> {
     }
 
     /// The header at `offset` if it makes sense where it stands.
+    ///
+    /// The logger's number is that of the buffer before. In merged files the first buffer has one of its own, so
+    /// another number is believed where the next buffer has it too.
     fn header_at(&self, offset: usize) -> Option<BufferHeader> {
-        let header = BufferHeader::read(self.bytes.get(offset..)?)?;
-        let known = self.logger.is_none_or(|logger| logger == header.logger) || self.buffers.len() < 2;
-        (header.plausible() && known).then_some(header)
+        let header = self.plausible_at(offset)?;
+        let known = self.logger.is_none_or(|logger| logger == header.logger);
+        let next_has_it = || {
+            let next = offset + header.size as usize;
+            next == self.bytes.len()
+                || self.plausible_at(next).is_some_and(|next| next.logger == header.logger)
+        };
+        (known || next_has_it()).then_some(header)
     }
 
-    /// The header's size; or the session's, when the header's leads into nowhere and the session's to a buffer.
+    fn plausible_at(&self, offset: usize) -> Option<BufferHeader> {
+        BufferHeader::read(self.bytes.get(offset..)?).filter(BufferHeader::plausible)
+    }
+
+    /// The header's size; or where that leads into nowhere or across another buffer, a better one: the session's size
+    /// where that leads to a buffer, else up to the next buffer inside.
     fn trusted_size(&mut self, offset: usize, header: &BufferHeader) -> usize {
         let size = header.size as usize;
-        let leads = |index: &Self, size: usize| {
-            offset.checked_add(size).is_some_and(|next| {
-                next == index.bytes.len() || next < index.bytes.len() && index.header_at(next).is_some()
-            })
+        let leads = |size: usize| {
+            let next = offset + size;
+            next == self.bytes.len() || next < self.bytes.len() && self.header_at(next).is_some()
         };
-        let first = self.buffers.is_empty();
-        if first || header.compressed() || size == self.session_size || leads(self, size) {
+        let usual = Some(self.session_size).filter(|usual| !header.compressed() && *usual >= buffer::HEADER);
+        if usual == Some(size) {
             return size;
         }
-        if self.session_size >= buffer::HEADER && leads(self, self.session_size) {
+        let better = match usual.filter(|usual| leads(*usual)) {
+            Some(usual) if usual < size || !leads(size) => Some(usual),
+            _ if leads(size) => None,
+            _ => self.find_buffer(offset + buffer::HEADER..offset + size).map(|next| next - offset),
+        };
+        if better.is_some() {
             self.report(offset, DamageKind::BufferSize { size: header.size });
-            return self.session_size;
         }
-        size
+        better.unwrap_or(size)
     }
 
     fn add(&mut self, offset: usize, size: usize, header: &BufferHeader) {
@@ -215,6 +234,7 @@ impl<'a> Index<'a> {
             first: Ticks(0),
         };
         self.logger = Some(header.logger);
+        self.compressed |= header.compressed();
         self.sequences.push(header.sequence);
         match self.first_time(&entry) {
             Some(first) => {
@@ -231,43 +251,46 @@ impl<'a> Index<'a> {
 
     /// The first record's time. Of a compressed buffer only the first bytes are decompressed.
     fn first_time(&mut self, buffer: &Buffer) -> Option<Ticks> {
-        const ENOUGH: usize = 64;
         let (start, end) = (buffer.offset + buffer::HEADER, buffer.offset + buffer.stored);
         if !buffer.compressed {
             let end = end.min(buffer.offset + buffer.saved);
             return Cursor::first(self.bytes.get(start..end)?).map(|cursor| cursor.time());
         }
-        // A record's head needs its first bytes only, but is checked against the length behind it: that is padded.
         self.scratch.clear();
         let length = buffer.saved - buffer::HEADER;
-        let _cut = xpress::decompress(self.bytes.get(start..end)?, length.min(ENOUGH), &mut self.scratch);
+        let enough = length.min(record::LONGEST_HEAD);
+        let _cut = xpress::decompress(self.bytes.get(start..end)?, enough, &mut self.scratch);
         if self.scratch.is_empty() {
             return None;
         }
-        self.scratch.resize(length.min(usize::from(u16::MAX)).max(self.scratch.len()), 0);
-        Cursor::first(&self.scratch).map(|cursor| cursor.time())
+        self.scratch.resize(record::LONGEST_HEAD, 0);
+        record::head_within(&self.scratch, length).map(|head| head.time.unwrap_or_default())
     }
 
     fn is_fill(&self, buffer: &Buffer) -> bool {
-        let records = self.bytes.get(buffer.offset + buffer::HEADER..).unwrap_or_default();
+        let end = buffer.offset + buffer.stored.min(buffer.saved);
+        let records = self.bytes.get(buffer.offset + buffer::HEADER..end).unwrap_or_default();
         !buffer.compressed && buffer::ends_well(records, 0)
     }
 
     /// Finds the next believable buffer behind `offset`, and reports what lies between.
     fn resynchronise(&mut self, offset: usize) -> usize {
-        let compressed = self.compressed_log || self.buffers.iter().any(|buffer| buffer.compressed);
-        let next = if compressed {
-            // Compressed buffers start at any byte; the checks of two headers in a row make a chance hit unlikely.
-            (offset + 1..self.bytes.len()).find(|next| self.chain_at(*next))
-        } else {
-            let step = self.session_size.max(512);
-            let aligned =
-                (1..).map(|n| offset.saturating_add(n * step)).take_while(|next| *next < self.bytes.len());
-            aligned.into_iter().find(|next| self.header_at(*next).is_some())
-        };
-        let next = next.unwrap_or(self.bytes.len());
+        let next = self.find_buffer(offset + 1..self.bytes.len()).unwrap_or(self.bytes.len());
         self.report(offset, DamageKind::NotABuffer { skipped: next - offset });
         next
+    }
+
+    /// The first place in `places` where a buffer can be believed to start.
+    fn find_buffer(&self, places: Range<usize>) -> Option<usize> {
+        let mut places = places.start..places.end.min(self.bytes.len());
+        if self.compressed {
+            // Compressed buffers start at any byte; the checks of two headers in a row make a chance hit unlikely.
+            return places.find(|next| self.chain_at(*next));
+        }
+        // Sizes are multiples of the smallest that Windows gives a buffer, and so are the places.
+        const SMALLEST: usize = 512;
+        let mut aligned = (places.start.next_multiple_of(SMALLEST)..places.end).step_by(SMALLEST);
+        aligned.find(|next| self.header_at(*next).is_some())
     }
 
     /// True where a compressed buffer starts and another one, or the end of the file, follows it.

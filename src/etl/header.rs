@@ -80,6 +80,14 @@ impl Clock {
         i64::try_from(filetime).unwrap_or(if filetime < 0 { i64::MIN } else { i64::MAX })
     }
 
+    /// The moment of a FILETIME: the inverse of [`filetime`](Clock::filetime).
+    pub fn moment(&self, filetime: i64) -> Ticks {
+        let since = i128::from(filetime) - i128::from(self.base_utc);
+        let ticks = since.saturating_mul(i128::from(self.frequency)) / FILETIME_PER_SECOND;
+        let ticks = ticks.saturating_add(i128::from(self.base.0));
+        Ticks(i64::try_from(ticks).unwrap_or(if ticks < 0 { i64::MIN } else { i64::MAX }))
+    }
+
     /// How many units of this clock `seconds` are.
     pub fn ticks(&self, seconds: f64) -> i64 {
         (seconds * self.frequency as f64) as i64

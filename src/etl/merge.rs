@@ -47,6 +47,16 @@ struct Place {
     slot: u32,
 }
 
+/// Decompressed bytes that files of `size` bytes together may hold: five times the best ratio seen in a real file
+/// (6.5), and one buffer of the largest size for the smallest of them.
+fn budget(size: usize) -> usize {
+    buffer::LARGEST as usize + size.saturating_mul(32)
+}
+
+/// Compressed bytes that a record takes at least: its time differs from the one before. The fewest seen on average in
+/// a real buffer are 6.2.
+const LEAST_BYTES_OF_RECORD: usize = 2;
+
 pub(super) struct Merge<'a, 'p> {
     files: &'a [LogFile],
     order: Order,
@@ -56,8 +66,11 @@ pub(super) struct Merge<'a, 'p> {
     free_slots: Vec<u32>,
     /// Emptied buffers of closed slots, to be filled again.
     spare: Vec<Vec<u8>>,
+    /// Decompressed bytes that are alive, and how many may be.
     unpacked: usize,
     unpacked_limit: usize,
+    /// Decompressed bytes that may still come.
+    budget: usize,
     damage: Vec<Damage>,
     read: u64,
     progress: &'p mut dyn FnMut(u64),
@@ -68,8 +81,8 @@ struct Open<'a> {
     records: Records<'a>,
     processor: u16,
     cursor: Cursor,
-    /// The order of its records, where that is not their own.
-    sorted: Option<std::vec::IntoIter<Cursor>>,
+    /// The times and places of its later records, where their own order is another.
+    sorted: Option<std::vec::IntoIter<(Ticks, u32)>>,
 }
 
 enum Records<'a> {
@@ -99,11 +112,16 @@ impl<'a, 'p> Merge<'a, 'p> {
             unpacked: 0,
             // Honest traces keep a buffer for each processor alive. A crafted one could make every buffer overlap.
             unpacked_limit: (64 << 20) + 8 * size,
+            budget: 0,
             damage: Vec::new(),
             read: 0,
             progress,
         };
+        merge.budget = budget(size);
         merge.waiting = merge.places();
+        // Looking for the earliest records was a reading of its own; this one tells its damage again.
+        merge.budget = budget(size);
+        merge.damage.clear();
         merge.waiting.sort_unstable_by_key(|place| Reverse(*place));
         merge
     }
@@ -162,10 +180,11 @@ impl<'a, 'p> Merge<'a, 'p> {
             }
             now = place.time;
             let Some(open) = self.open.get_mut(place.slot as usize) else { break };
-            step(&open.cursor.event(open.records.bytes(), open.processor));
+            let records = open.records.bytes();
+            step(&open.cursor.event(records, open.processor));
             let next = match &mut open.sorted {
-                None => open.cursor.next(open.records.bytes()),
-                Some(sorted) => sorted.next(),
+                None => open.cursor.next(records),
+                Some(sorted) => sorted.next().and_then(|(time, at)| Cursor::at(records, at as usize, time)),
             };
             match next {
                 Some(cursor) => {
@@ -189,19 +208,19 @@ impl<'a, 'p> Merge<'a, 'p> {
         self.read += entry.stored as u64;
         (self.progress)(self.read);
         let records = self.unpack(file, entry)?;
+        let mut first = Cursor::first(records.bytes());
         let mut sorted = None;
-        if self.order == Order::Checked {
-            let mut order: Vec<Cursor> = cursors(records.bytes()).collect();
-            if !order.is_sorted_by_key(|cursor| cursor.time()) {
-                order.sort_by_key(|cursor| cursor.time());
-                self.report_end(place, records.bytes(), order.iter().map(|cursor| cursor.end()).max());
-                sorted = Some(order.into_iter());
-            }
+        if self.order == Order::Checked && !cursors(records.bytes()).is_sorted_by_key(|cursor| cursor.time())
+        {
+            let places = cursors(records.bytes()).map(|cursor| (cursor.time(), cursor.offset() as u32));
+            let mut order: Vec<(Ticks, u32)> = places.collect();
+            order.sort_by_key(|(time, _)| *time);
+            let end = cursors(records.bytes()).last().map(|cursor| cursor.end());
+            self.report_end(place, records.bytes(), end);
+            let mut order = order.into_iter();
+            first = order.next().and_then(|(time, at)| Cursor::at(records.bytes(), at as usize, time));
+            sorted = Some(order);
         }
-        let first = match &mut sorted {
-            Some(sorted) => sorted.next(),
-            None => Cursor::first(records.bytes()),
-        };
         let Some(cursor) = first else {
             self.report_end(place, records.bytes(), Some(0));
             self.recycle(records);
@@ -230,18 +249,27 @@ impl<'a, 'p> Merge<'a, 'p> {
         }
         let length = entry.saved - buffer::HEADER;
         let at = |kind| Damage { path: file.path().to_owned(), offset: entry.offset as u64, kind };
-        if self.unpacked + length > self.unpacked_limit {
+        if self.unpacked + length > self.unpacked_limit || length > self.budget {
             self.damage.push(at(DamageKind::TooLarge));
             return None;
         }
+        self.budget -= length;
         let mut out = self.spare.pop().unwrap_or_default();
         let result = xpress::decompress(stored, length, &mut out);
-        // A cut file was reported when it was indexed.
-        let known = file.damage.iter().any(|damage| damage.offset == entry.offset as u64);
-        if let Err(cause) = result
-            && !known
-        {
-            self.damage.push(at(DamageKind::Compression { cause, decoded: out.len(), expected: length }));
+        // Only a crafted buffer makes more records than its bytes can tell apart. No record is shorter than 8 bytes.
+        let most = stored.len() / LEAST_BYTES_OF_RECORD + 1;
+        if out.len() / 8 > most && cursors(&out).nth(most).is_some() {
+            self.damage.push(at(DamageKind::TooLarge));
+            out.clear();
+            self.spare.push(out);
+            return None;
+        }
+        if let Err(cause) = result {
+            // A cut file was reported when it was indexed; those reports are in order.
+            let known = file.damage.binary_search_by_key(&(entry.offset as u64), |damage| damage.offset);
+            if known.is_err() {
+                self.damage.push(at(DamageKind::Compression { cause, decoded: out.len(), expected: length }));
+            }
         }
         self.unpacked += out.capacity();
         Some(Records::Unpacked(out))

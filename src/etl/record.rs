@@ -29,6 +29,9 @@ pub(super) struct Head {
     pub(super) time: Option<Ticks>,
 }
 
+/// How far into a record its time may lie.
+pub(super) const LONGEST_HEAD: usize = 64;
+
 const MARKER_VALID: u8 = 0x80;
 const MARKER_MESSAGE: u8 = 0x90;
 const MARKER_TIMED: u8 = 0xB0;
@@ -36,6 +39,12 @@ const MARKER_TIMED: u8 = 0xB0;
 /// Looks at the record at the start of `bytes`; `None` when no valid record starts there.
 #[inline]
 pub(super) fn head(bytes: &[u8]) -> Option<Head> {
+    head_within(bytes, bytes.len())
+}
+
+/// The same where only the first of `available` bytes are at hand: [`LONGEST_HEAD`] are enough.
+#[inline]
+pub(super) fn head_within(bytes: &[u8], available: usize) -> Option<Head> {
     let [a, b, kind, marker, c, d, e, f] = *bytes.first_chunk::<8>()?;
     if marker & MARKER_VALID == 0 || u32::from_le_bytes([a, b, kind, marker]) == u32::MAX {
         return None;
@@ -57,7 +66,7 @@ pub(super) fn head(bytes: &[u8]) -> Option<Head> {
         (_, 0x12 | 0x13) => (size_first, 80, time_at(bytes, 16)),
         _ => (size_first, 8, None),
     };
-    (size >= minimum && size <= bytes.len()).then_some(Head { size, time })
+    (size >= minimum && size <= available).then_some(Head { size, time })
 }
 
 #[inline]

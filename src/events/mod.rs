@@ -3,11 +3,16 @@
 //! Everything is read by hand from known layouts. Windows' own decoder (TDH) needs Windows, needs the manifest of the
 //! machine that recorded, and on Windows 11 24H2 knows neither samples nor context switches.
 
+pub mod clr;
+pub mod javascript;
 pub mod kernel;
 pub mod providers;
 
 use crate::event::{Event, Kind};
+use clr::Clr;
+use javascript::JavaScript;
 use kernel::Kernel;
+use providers::{CLR, CLR_RUNDOWN, JSCRIPT};
 
 /// A decoded event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +20,10 @@ use kernel::Kernel;
 pub enum Decoded<'a> {
     /// A kernel event.
     Kernel(Kernel<'a>),
+    /// An event of the .NET runtime.
+    Clr(Clr<'a>),
+    /// An event of a JavaScript engine.
+    JavaScript(JavaScript<'a>),
     /// An event that no report needs.
     Other,
 }
@@ -29,6 +38,15 @@ pub struct Malformed;
 pub fn decode<'a>(event: &Event<'a>) -> Result<Decoded<'a>, Malformed> {
     match event.kind {
         Kind::Classic => Ok(kernel::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::Kernel)),
-        Kind::Manifest(_) | Kind::Message(_) | Kind::Unknown(_) => Ok(Decoded::Other),
+        Kind::Manifest(_) => match event.provider {
+            CLR | CLR_RUNDOWN => {
+                Ok(clr::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::Clr))
+            }
+            JSCRIPT => {
+                Ok(javascript::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::JavaScript))
+            }
+            _ => Ok(Decoded::Other),
+        },
+        Kind::Message(_) | Kind::Unknown(_) => Ok(Decoded::Other),
     }
 }

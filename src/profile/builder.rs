@@ -3,15 +3,22 @@
 //! Samples repeat stacks and stacks repeat addresses, so both are named once and remembered. What is remembered holds
 //! for a time only: another file may be mapped at the same address later.
 
-use rustc_hash::FxHashMap;
+use std::hash::{BuildHasher, BuildHasherDefault};
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::event::Ticks;
 use crate::prefix_tree::{NodeId, PrefixTree};
 use crate::symbols::Names;
-use crate::trace::{self, Context, Mapping, ProcessId, Trace};
+use crate::trace::code::{Body, CodeAt};
+use crate::trace::{self, Context, Located, Mapping, ProcessId, Trace};
 
+use super::category::{Category, ModuleCategories};
 use super::filter::Filter;
-use super::frame::{Category, Frame, FrameId};
+use super::frame::{Frame, FrameId, cut};
+use super::unresolved::Unresolved;
 use super::{Naming, Profile, Sample};
 
 pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names, naming: Naming) -> Profile {
@@ -20,8 +27,10 @@ pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names, naming: N
         trace,
         names,
         naming,
+        categories: ModuleCategories::new(trace),
+        causes: FxHashMap::default(),
         frames: Vec::new(),
-        frame_ids: FxHashMap::default(),
+        frame_ids: HashTable::new(),
         stacks: PrefixTree::default(),
         addresses: FxHashMap::default(),
         chains: Vec::new(),
@@ -35,8 +44,12 @@ struct Builder<'a> {
     trace: &'a Trace,
     names: &'a dyn Names,
     naming: Naming,
+    categories: ModuleCategories,
+    /// Why addresses outside all images have no name, by process.
+    causes: FxHashMap<ProcessId, Unresolved>,
     frames: Vec<Frame>,
-    frame_ids: FxHashMap<Frame, FrameId>,
+    /// Indices of `frames` by the frame.
+    frame_ids: HashTable<u32>,
     stacks: PrefixTree<FrameId>,
     addresses: FxHashMap<Site, Remembered<(u32, u32)>>,
     /// The frames of addresses, outermost first: slices of this by the ranges in `addresses`.
@@ -71,11 +84,27 @@ struct Remembered<T> {
     until: Ticks,
 }
 
+impl Remembered<(u32, u32)> {
+    /// No frames yet, for as long as both answers hold.
+    fn new(located: Located, code: CodeAt) -> Self {
+        let mut remembered = Remembered { value: (0, 0), from: located.from, until: located.until };
+        remembered.narrow(code);
+        remembered
+    }
+
+    fn narrow(&mut self, code: CodeAt) {
+        (self.from, self.until) = (self.from.max(code.from), self.until.min(code.until));
+    }
+}
+
 impl<T> Remembered<T> {
     fn holds_at(&self, time: Ticks) -> bool {
         self.from <= time && time < self.until
     }
 }
+
+/// Frames of addresses that are remembered at once.
+const MOST_REMEMBERED: usize = 1 << 22;
 
 /// The System process; its threads have no user mode.
 const SYSTEM_PID: u32 = 4;
@@ -110,11 +139,7 @@ impl Builder<'_> {
         addresses.extend(path.user.into_iter().flat_map(|stack| trace.stacks.path(stack)));
         addresses.extend(path.alone);
         let (mut from, mut until) = (Ticks(i64::MIN), Ticks(i64::MAX));
-        let heading = self.remark(path).map(|remark| {
-            let frame =
-                Frame { text: remark.into(), category: Category::Heading, module: None, inlined: false };
-            self.intern(frame)
-        });
+        let heading = self.remark(path).map(|remark| self.intern(Frame::heading(remark.into())));
         let mut node = self.stacks.extend(None, heading.into_iter());
         let leaf = 0;
         for (depth, address) in addresses.into_iter().enumerate().rev() {
@@ -143,45 +168,104 @@ impl Builder<'_> {
 
     /// The frames of an address.
     fn address(&mut self, site: Site, time: Ticks) -> Remembered<(u32, u32)> {
+        let kernel = self.trace.is_kernel_address(site.address);
+        // The kernel's half is the same for all processes.
+        let site = if kernel { Site { process: ProcessId(0), ..site } } else { site };
         if let Some(known) = self.addresses.get(&site).filter(|known| known.holds_at(time)) {
             return *known;
         }
-        let kernel = self.trace.is_kernel_address(site.address);
-        let located = self.trace.mappings.at(site.process, site.address, kernel, time);
-        let mapping = located.mapping.and_then(|index| self.trace.mappings.get(index));
+        // A crafted trace could show one deep stack to a million processes.
+        if self.chains.len() >= MOST_REMEMBERED {
+            self.addresses.clear();
+            self.chains.clear();
+        }
+        let trace = self.trace;
+        // A return address is behind its call, which may be the last instruction of its function and its module.
+        let looked_up = site.address.saturating_sub(u64::from(site.is_return));
+        let located = trace.mappings.at(site.process, looked_up, kernel, time);
+        let mapping = located.mapping.and_then(|index| trace.mappings.get(index));
+        let code = if kernel { CodeAt::NOTHING } else { trace.code.at(site.process, looked_up, time) };
         let start = self.chains.len() as u32;
-        match mapping {
-            Some(mapping) => self.name_address(site, mapping, kernel),
-            None => {
-                let text = format!("0x{:x}", site.address);
-                let category = if kernel { Category::Kernel } else { Category::Unresolved };
-                self.push(Frame { text, category, module: None, inlined: false });
+        let mut remembered = Remembered::new(located, code);
+        match (mapping, code.body.and_then(|body| trace.code.body(body))) {
+            (mapping, Some(body)) if mapping.is_none_or(|mapping| mapping.start <= body.from) => {
+                self.push(self.naming.managed(trace, body));
+            }
+            (mapping, _) => {
+                let named = mapping.is_some_and(|mapping| self.name_address(site, mapping, kernel));
+                if !named {
+                    let precompiled = match kernel {
+                        true => CodeAt::NOTHING,
+                        false => trace.code.precompiled_at(site.process, looked_up, time),
+                    };
+                    remembered.narrow(precompiled);
+                    let body = precompiled.body.and_then(|body| trace.code.body(body));
+                    self.name_without_symbols(site, mapping, body, kernel);
+                }
             }
         }
-        let value = (start, self.chains.len() as u32);
-        let remembered = Remembered { value, from: located.from, until: located.until };
+        remembered.value = (start, self.chains.len() as u32);
         self.addresses.insert(site, remembered);
         remembered
     }
 
-    fn name_address(&mut self, site: Site, mapping: &Mapping, kernel: bool) {
+    /// The functions that symbols have for an address of an image; false if they have none.
+    fn name_address(&mut self, site: Site, mapping: &Mapping, kernel: bool) -> bool {
         let rva = site.address - mapping.base;
-        let category = if kernel { Category::Kernel } else { Category::Native };
-        let module_name = self.trace.module(mapping.module).map_or("", |module| module.name());
+        let category = if kernel { Category::Kernel } else { self.categories.of(mapping.module) };
+        let module_name = module_name(self.trace, mapping);
         let module = Some(mapping.module);
-        // A return address is behind its call, which may be the last instruction of its function.
         let names = self.names;
         let functions =
             names.functions(mapping.module, if site.is_return { rva.saturating_sub(1) } else { rva });
-        if functions.is_empty() {
-            let text = format!("{module_name}!0x{rva:x}");
-            self.push(Frame { text, category, module, inlined: false });
-        }
         let naming = self.naming;
         for function in functions.iter().filter(|function| !function.inlined || naming.inlined) {
             let text = naming.text(module_name, function);
-            self.push(Frame { text, category, module, inlined: function.inlined });
+            let category = match function.managed {
+                true => Category::ManagedPrecompiled,
+                false => category.of_function(&function.name),
+            };
+            self.push(Frame { text, category, module, inlined: function.inlined, unresolved: None });
         }
+        !functions.is_empty()
+    }
+
+    /// What the runtime says of its precompiled code and helpers; else the address.
+    fn name_without_symbols(
+        &mut self,
+        site: Site,
+        mapping: Option<&Mapping>,
+        body: Option<&Body>,
+        kernel: bool,
+    ) {
+        let module = mapping.map(|mapping| mapping.module);
+        if let Some(body) = body {
+            let frame = Frame { module, ..self.naming.managed(self.trace, body) };
+            return self.push(frame);
+        }
+        let frame = match mapping {
+            Some(mapping) => {
+                let text =
+                    format!("{}!0x{:x}", module_name(self.trace, mapping), site.address - mapping.base);
+                let category = if kernel { Category::Kernel } else { self.categories.of(mapping.module) };
+                Frame { text, category, module, inlined: false, unresolved: Some(Unresolved::NoSymbols) }
+            }
+            None => {
+                let text = format!("0x{:x}", site.address);
+                let (category, cause) = match kernel {
+                    true => (Category::Kernel, Unresolved::OutsideImages),
+                    false => (Category::Unresolved, self.cause(site.process)),
+                };
+                Frame { text, category, module, inlined: false, unresolved: Some(cause) }
+            }
+        };
+        self.push(frame);
+    }
+
+    /// Why addresses of a process outside all images have no name.
+    fn cause(&mut self, process: ProcessId) -> Unresolved {
+        let (trace, categories) = (self.trace, &self.categories);
+        *self.causes.entry(process).or_insert_with(|| Unresolved::outside_images(trace, process, categories))
     }
 
     fn push(&mut self, frame: Frame) {
@@ -190,10 +274,26 @@ impl Builder<'_> {
     }
 
     fn intern(&mut self, frame: Frame) -> FrameId {
+        let hash = |frame: &Frame| BuildHasherDefault::<FxHasher>::default().hash_one(frame);
         let frames = &mut self.frames;
-        *self.frame_ids.entry(frame).or_insert_with_key(|frame| {
-            frames.push(frame.clone());
-            FrameId((frames.len() - 1) as u32)
-        })
+        let entry = self.frame_ids.entry(
+            hash(&frame),
+            |index| frames.get(*index as usize) == Some(&frame),
+            |index| frames.get(*index as usize).map_or(0, hash),
+        );
+        let index = match entry {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => {
+                let index = frames.len() as u32;
+                place.insert(index);
+                frames.push(frame);
+                index
+            }
+        };
+        FrameId(index)
     }
+}
+
+fn module_name<'t>(trace: &'t Trace, mapping: &Mapping) -> &'t str {
+    cut(trace.module(mapping.module).map_or("", |module| module.name()))
 }

@@ -1,9 +1,10 @@
 //! One line of a stack.
 
-use serde::Serialize;
-
 use crate::symbols::Function;
 use crate::trace::{ModuleId, file_name};
+
+use super::category::Category;
+use super::unresolved::Unresolved;
 
 /// A frame of a [`Profile`](super::Profile).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,22 +21,15 @@ pub struct Frame {
     pub module: Option<ModuleId>,
     /// True for a function that was inlined into its caller.
     pub inlined: bool,
+    /// Why it is an address and no function; `None` for functions and headings.
+    pub unresolved: Option<Unresolved>,
 }
 
-/// What kind of code a frame is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Category {
-    /// No code: a process, a thread, or a remark.
-    Heading,
-    /// The kernel and its drivers.
-    Kernel,
-    /// Compiled code in user mode.
-    Native,
-    /// .NET code.
-    Managed,
-    /// Code outside every known image.
-    Unresolved,
+impl Frame {
+    /// A line over frames: a process, a thread, a remark.
+    pub(super) fn heading(text: String) -> Frame {
+        Frame { text, category: Category::Heading, module: None, inlined: false, unresolved: None }
+    }
 }
 
 /// How frames are written.
@@ -45,11 +39,15 @@ pub struct Naming {
     pub inlined: bool,
     /// Functions are followed by their source file and line.
     pub lines: bool,
+    /// .NET methods are preceded by their tier: `module![Tier1]Type.Method`.
+    pub tiers: bool,
+    /// .NET methods are named as their runtime does, with their signature and as compiled.
+    pub raw: bool,
 }
 
 impl Default for Naming {
     fn default() -> Self {
-        Naming { inlined: true, lines: false }
+        Naming { inlined: true, lines: false, tiers: false, raw: false }
     }
 }
 
@@ -64,5 +62,16 @@ impl Naming {
             text += &format!(" ({}:{line})", file_name(file));
         }
         text
+    }
+}
+
+/// Characters of a module's name in a frame: a file's name has no more. Each frame holds its own.
+const LONGEST_NAME: usize = 255;
+
+/// What a frame holds of a module's name.
+pub(super) fn cut(name: &str) -> &str {
+    match name.char_indices().nth(LONGEST_NAME) {
+        Some((end, _)) => name.get(..end).unwrap_or_default(),
+        None => name,
     }
 }

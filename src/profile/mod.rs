@@ -1,13 +1,20 @@
 //! Named stacks and the samples that have them: what every report is made of.
 
 mod builder;
+mod category;
 mod filter;
 mod frame;
+mod managed;
+mod resolution;
 mod tree;
+mod unresolved;
 
+pub use category::Category;
 pub use filter::{Balance, Filter, StackBalance};
-pub use frame::{Category, Frame, FrameId, Naming};
+pub use frame::{Frame, FrameId, Naming};
+pub use resolution::{FrameCount, Resolution};
 pub use tree::{CallTree, Grouping, Node};
+pub use unresolved::Unresolved;
 
 use rustc_hash::FxHashMap;
 
@@ -84,6 +91,6 @@ impl Profile {
 
     /// The CPU time of all kept samples, in 100 ns.
     pub fn weight(&self) -> u64 {
-        self.samples.iter().map(|sample| sample.weight).sum()
+        self.samples.iter().fold(0, |sum, sample| sum.saturating_add(sample.weight))
     }
 }

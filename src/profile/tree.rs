@@ -6,11 +6,12 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::event::NO_ID;
 use crate::prefix_tree::{NodeId, PrefixTree};
 use crate::trace::{ProcessId, Trace};
 
 use super::Profile;
-use super::frame::{Category, Frame, FrameId};
+use super::frame::{Frame, FrameId};
 
 /// What stands above the code in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,7 @@ impl CallTree {
     /// Merges the stacks of `profile` into one tree.
     pub fn new(profile: &Profile, trace: &Trace, grouping: Grouping) -> CallTree {
         let mut headings = Headings::new(trace, grouping, profile.frames.clone());
+        let shown = one_for_each_method(&profile.frames);
         let mut tree: PrefixTree<FrameId> = PrefixTree::default();
         let mut places: FxHashMap<(Option<NodeId>, NodeId), NodeId> = FxHashMap::default();
         let mut leaves: Vec<u64> = Vec::new();
@@ -69,7 +71,8 @@ impl CallTree {
             let heading = headings.of(sample.process, sample.tid, &mut tree);
             let place = *places.entry((heading, sample.stack)).or_insert_with(|| {
                 path.clear();
-                path.extend(profile.stacks.path(sample.stack));
+                let frames = profile.stacks.path(sample.stack);
+                path.extend(frames.map(|frame| shown.get(frame.0 as usize).copied().unwrap_or(frame)));
                 // A profile's stacks have a frame each.
                 tree.extend(heading, path.iter().rev().copied()).unwrap_or(NodeId(0))
             });
@@ -148,6 +151,17 @@ impl CallTree {
     }
 }
 
+/// For each frame the one to show for it: a .NET method is one node, whether it ran precompiled or compiled again.
+fn one_for_each_method(frames: &[Frame]) -> Vec<FrameId> {
+    let mut methods: FxHashMap<&str, FrameId> = FxHashMap::default();
+    let ids = (0..).map(FrameId).zip(frames);
+    ids.map(|(id, frame)| match frame.category.is_managed() && frame.unresolved.is_none() {
+        true => *methods.entry(&frame.text).or_insert(id),
+        false => id,
+    })
+    .collect()
+}
+
 /// The nodes above the code.
 struct Headings<'a> {
     trace: &'a Trace,
@@ -155,11 +169,22 @@ struct Headings<'a> {
     frames: Vec<Frame>,
     texts: FxHashMap<String, FrameId>,
     known: FxHashMap<(ProcessId, u32), Option<NodeId>>,
+    /// Names of threads by process id and thread id, of those that have one.
+    thread_names: FxHashMap<(u32, u32), &'a str>,
 }
 
 impl<'a> Headings<'a> {
     fn new(trace: &'a Trace, grouping: Grouping, frames: Vec<Frame>) -> Self {
-        Headings { trace, grouping, frames, texts: FxHashMap::default(), known: FxHashMap::default() }
+        // Of several threads that had the ids, the first gives the name.
+        let named = trace.threads.iter().rev().filter(|thread| !thread.name.is_empty());
+        Headings {
+            trace,
+            grouping,
+            frames,
+            texts: FxHashMap::default(),
+            known: FxHashMap::default(),
+            thread_names: named.map(|thread| ((thread.pid, thread.tid), thread.name.as_str())).collect(),
+        }
     }
 
     fn of(&mut self, process: ProcessId, tid: u32, tree: &mut PrefixTree<FrameId>) -> Option<NodeId> {
@@ -174,7 +199,11 @@ impl<'a> Headings<'a> {
             node = Some(tree.child(node, self.add(text)));
         }
         if by_thread {
-            let text = thread_text(self.trace, process, tid);
+            let pid = self.trace.process(process).map_or(NO_ID, |process| process.pid);
+            let text = match self.thread_names.get(&(pid, tid)) {
+                Some(name) => format!("thread {tid} {name}"),
+                None => format!("thread {tid}"),
+            };
             node = Some(tree.child(node, self.add(text)));
         }
         self.known.insert(key, node);
@@ -185,8 +214,7 @@ impl<'a> Headings<'a> {
     fn add(&mut self, text: String) -> FrameId {
         let frames = &mut self.frames;
         *self.texts.entry(text).or_insert_with_key(|text| {
-            let text = text.clone();
-            frames.push(Frame { text, category: Category::Heading, module: None, inlined: false });
+            frames.push(Frame::heading(text.clone()));
             FrameId((frames.len() - 1) as u32)
         })
     }
@@ -195,20 +223,10 @@ impl<'a> Headings<'a> {
 /// `name (pid)`.
 fn process_text(trace: &Trace, process: ProcessId) -> String {
     match trace.process(process) {
-        Some(process) if process.pid != crate::event::NO_ID => {
+        Some(process) if process.pid != NO_ID => {
             format!("{} ({})", process.label(), process.pid)
         }
         Some(process) => process.label().to_owned(),
         None => "unknown process".to_owned(),
-    }
-}
-
-/// `thread tid`, with its name if it has one.
-fn thread_text(trace: &Trace, process: ProcessId, tid: u32) -> String {
-    let pid = trace.process(process).map(|process| process.pid);
-    let named = trace.threads.iter().find(|thread| thread.tid == tid && Some(thread.pid) == pid);
-    match named.map(|thread| thread.name.as_str()).filter(|name| !name.is_empty()) {
-        Some(name) => format!("thread {tid} {name}"),
-        None => format!("thread {tid}"),
     }
 }

@@ -67,7 +67,13 @@ fn colour(category: Category, name: &str) -> Color {
         Category::Heading => (200, 200, 205),
         Category::Kernel => (215 + shade, 130 + shade, 60),
         Category::Native => (100 + shade, 150 + shade, 215 + shade),
-        Category::Managed => (95 + shade, 180 + shade, 95 + shade),
+        Category::ManagedJit => (80 + shade, 185 + shade, 80 + shade),
+        Category::ManagedPrecompiled => (140 + shade, 190 + shade, 95 + shade),
+        Category::Runtime => (125 + shade, 130 + shade, 200 + shade),
+        Category::Gc => (195 + shade, 90 + shade, 165 + shade),
+        Category::JitCompiler => (60 + shade, 175 + shade, 185 + shade),
+        Category::Stub => (155 + shade, 180 + shade, 155 + shade),
+        Category::JavaScript => (205 + shade, 195 + shade, 70),
         Category::Unresolved => (150 + shade, 150 + shade, 150 + shade),
     };
     Color { r, g, b }

@@ -1,5 +1,6 @@
 //! What is in a recording: machine, times, processes, modules, samples, losses.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
@@ -8,9 +9,11 @@ use serde::Serialize;
 
 use crate::etl::{ClockKind, Damage, Recording};
 use crate::event::Ticks;
-use crate::profile::{Balance, Profile};
+use crate::events::clr::Sku;
+use crate::profile::{Balance, Category, Profile, Resolution, Unresolved};
 use crate::symbols::resolver::{ModuleReport, Symbols};
-use crate::trace::{Lost, Mapping, ModuleId, Process, Trace};
+use crate::trace::code::Host;
+use crate::trace::{Lost, Mapping, ModuleId, Process, ProcessId, Trace};
 
 use super::text::{bytes, count, duration, one_line};
 
@@ -30,7 +33,7 @@ pub struct Info {
     /// All events.
     pub events: EventsInfo,
     /// The account of all samples.
-    pub samples: Balance,
+    pub samples: SamplesInfo,
     /// The sampling intervals of the samples, in 100 ns, by how many samples ran at each.
     pub sampling_intervals: Vec<IntervalInfo>,
     /// What was lost.
@@ -89,6 +92,16 @@ pub struct EventsInfo {
     pub total: u64,
 }
 
+/// The account of all samples.
+#[derive(Clone, Debug, Serialize)]
+pub struct SamplesInfo {
+    /// Where every sample went.
+    #[serde(flatten)]
+    pub balance: Balance,
+    /// The kept samples by the category of their leaf.
+    pub categories: BTreeMap<Category, u64>,
+}
+
 /// A sampling interval.
 #[derive(Clone, Debug, Serialize)]
 pub struct IntervalInfo {
@@ -126,6 +139,45 @@ pub struct ProcessInfo {
     pub end_seconds: Option<f64>,
     /// Its kept samples.
     pub samples: u64,
+    /// Its .NET runtimes.
+    pub clr: Vec<ClrInfo>,
+    /// Bodies of .NET methods that are known of it.
+    pub methods: usize,
+    /// Whether its runtimes listed what they had; `null` for a process without one.
+    pub rundown: Option<RundownInfo>,
+    /// The frames of its samples.
+    pub frames: FramesInfo,
+}
+
+/// A .NET runtime.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClrInfo {
+    /// Its number in its process.
+    pub id: u16,
+    /// Its version.
+    pub version: String,
+    /// desktop, coreclr or mono.
+    pub sku: Sku,
+    /// Its file.
+    pub path: String,
+}
+
+/// Whether the runtimes of a process listed what they had.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RundownInfo {
+    /// A list was begun.
+    pub begun: bool,
+    /// All lists were completed.
+    pub completed: bool,
+}
+
+/// Frames, each counted once for every sample that it is in.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FramesInfo {
+    /// Frames with a name.
+    pub resolved: u64,
+    /// The others, by why they have none.
+    pub unresolved: BTreeMap<Unresolved, u64>,
 }
 
 /// An image in a process.
@@ -177,7 +229,8 @@ impl Info {
     ) -> Info {
         let clock = trace.clock;
         let last = trace.span.map_or(clock.base, |(_, last)| last);
-        let closed = (recording.header().end as f64 - clock.base_utc as f64) / 1e7;
+        let ends = recording.files().iter().map(|file| file.header().end);
+        let closed = (ends.max().unwrap_or(0) as f64 - clock.base_utc as f64) / 1e7;
         let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         Info {
             files: recording
@@ -202,7 +255,7 @@ impl Info {
             start_utc: utc(clock.base_utc),
             duration_seconds: clock.seconds(last).max(closed).max(0.0),
             events: EventsInfo { total: trace.events },
-            samples: profile.balance,
+            samples: SamplesInfo { balance: profile.balance, categories: profile.categories() },
             sampling_intervals: intervals(trace),
             lost: trace.lost.clone(),
             damaged: damage
@@ -236,7 +289,7 @@ fn utc(filetime: i64) -> Option<String> {
         return None;
     }
     let since = u64::try_from(filetime - UNIX_EPOCH).ok()?;
-    let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(since * 100);
+    let time = SystemTime::UNIX_EPOCH + Duration::new(since / 10_000_000, (since % 10_000_000) as u32 * 100);
     Some(humantime::format_rfc3339_micros(time).to_string())
 }
 
@@ -259,18 +312,48 @@ fn processes(trace: &Trace, profile: &Profile) -> Vec<ProcessInfo> {
         }
     }
     let seconds = |time: Ticks| trace.clock.seconds(time);
-    let row = |(process, samples): (&Process, u64)| ProcessInfo {
-        pid: process.pid,
-        parent_pid: process.parent_pid,
-        name: process.label().to_owned(),
-        command_line: process.command_line.clone(),
-        start_seconds: process.life.start.map(seconds),
-        end_seconds: process.life.end.map(seconds),
-        samples,
+    let mut resolutions = profile.resolution();
+    let row = |((id, process), samples): ((ProcessId, &Process), u64)| {
+        let host = trace.code.host(id);
+        ProcessInfo {
+            pid: process.pid,
+            parent_pid: process.parent_pid,
+            name: process.label().to_owned(),
+            command_line: process.command_line.clone(),
+            start_seconds: process.life.start.map(seconds),
+            end_seconds: process.life.end.map(seconds),
+            samples,
+            clr: host.map(clr).unwrap_or_default(),
+            methods: host.map_or(0, |host| host.methods),
+            rundown: host.filter(|host| host.is_clr()).map(|host| RundownInfo {
+                begun: host.rundown.has_begun(),
+                completed: host.rundown.is_complete(),
+            }),
+            frames: frames(resolutions.remove(&id).unwrap_or_default()),
+        }
     };
-    let mut rows: Vec<ProcessInfo> = trace.processes.iter().zip(samples).map(row).collect();
+    let ids = (0..).map(ProcessId).zip(&trace.processes);
+    let mut rows: Vec<ProcessInfo> = ids.zip(samples).map(row).collect();
     rows.sort_by_key(|row| (std::cmp::Reverse(row.samples), row.pid));
     rows
+}
+
+fn clr(host: &Host) -> Vec<ClrInfo> {
+    let version = |[major, minor, build, revision]: [u16; 4]| format!("{major}.{minor}.{build}.{revision}");
+    let runtimes = host.runtimes.iter();
+    runtimes
+        .map(|runtime| ClrInfo {
+            id: runtime.instance,
+            version: version(runtime.version),
+            sku: runtime.sku,
+            path: runtime.path.clone(),
+        })
+        .collect()
+}
+
+fn frames(resolution: Resolution) -> FramesInfo {
+    let Resolution { resolved, unresolved, .. } = resolution;
+    FramesInfo { resolved, unresolved: unresolved.into_iter().collect() }
 }
 
 fn modules(trace: &Trace, profile: &Profile, symbols: &Symbols) -> Vec<ModuleInfo> {
@@ -339,6 +422,7 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     samples(out, info)?;
     losses(out, info)?;
     process_table(out, info)?;
+    runtime_table(out, info)?;
     module_table(out, info)
 }
 
@@ -355,7 +439,7 @@ fn clock_name(kind: ClockKind) -> &'static str {
 }
 
 fn samples(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    let samples = &info.samples;
+    let SamplesInfo { balance: samples, categories } = &info.samples;
     if samples.total == 0 {
         return row(out, "samples", "none: this recording has no CPU samples");
     }
@@ -381,7 +465,11 @@ fn samples(out: &mut impl Write, info: &Info) -> io::Result<()> {
     );
     row(out, "stacks", &text)?;
     let text = format!("{} in DPCs, {} in interrupts", count(samples.dpc), count(samples.isr));
-    row(out, "bystander", &text)
+    row(out, "bystander", &text)?;
+    let mut leaves: Vec<_> = categories.iter().filter(|(_, samples)| **samples > 0).collect();
+    leaves.sort_by_key(|(category, samples)| (std::cmp::Reverse(**samples), **category));
+    let leaves = leaves.iter().map(|(category, samples)| format!("{} {}", count(**samples), category.text()));
+    row(out, "leaves", &leaves.collect::<Vec<_>>().join(", "))
 }
 
 fn losses(out: &mut impl Write, info: &Info) -> io::Result<()> {
@@ -410,7 +498,7 @@ fn process_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
     let rows = if sampled.is_empty() { info.processes.iter().collect() } else { sampled };
     writeln!(out, "\n{:>9}  {:>6}  {:>6}  {:<24}  command line", "samples", "share", "pid", "process")?;
     for process in rows.iter().take(ROWS) {
-        let share = 100.0 * process.samples as f64 / info.samples.kept.max(1) as f64;
+        let share = 100.0 * process.samples as f64 / info.samples.balance.kept.max(1) as f64;
         let (samples, pid) = (count(process.samples), process.pid);
         let name = one_line(&process.name).into_owned();
         let line = one_line(&process.command_line).into_owned();
@@ -424,6 +512,55 @@ fn process_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
     Ok(())
 }
 
+/// The .NET processes: what is known of their code, and why it is no more.
+fn runtime_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
+    let managed = |process: &&ProcessInfo| {
+        let not_asked = process.frames.unresolved.contains_key(&Unresolved::RuntimeNotAsked);
+        process.rundown.is_some() || not_asked
+    };
+    let rows: Vec<&ProcessInfo> = info.processes.iter().filter(managed).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{:>9}  {:>7}  {:>6}  {:<9}  .NET", "methods", "unnamed", "pid", "rundown")?;
+    for process in rows.iter().take(ROWS) {
+        let rundown = match process.rundown {
+            None | Some(RundownInfo { begun: false, completed: false }) => "none",
+            Some(RundownInfo { completed: true, .. }) => "complete",
+            Some(_) => "cut short",
+        };
+        let FramesInfo { resolved, unresolved } = &process.frames;
+        let all = resolved + unresolved.values().sum::<u64>();
+        let code = unresolved.iter().filter(|(cause, _)| cause.is_of_runtime());
+        let worst = code.clone().max_by_key(|(_, frames)| **frames);
+        let unnamed = 100.0 * code.map(|(_, frames)| frames).sum::<u64>() as f64 / all.max(1) as f64;
+        let mut what: Vec<String> = process.clr.iter().map(|clr| clr.text()).collect();
+        what.extend(worst.map(|(cause, _)| cause.text().to_owned()));
+        let (methods, pid) = (count(process.methods as u64), process.pid);
+        writeln!(
+            out,
+            "{methods:>9}  {unnamed:>6.1}%  {pid:>6}  {rundown:<9}  {}",
+            one_line(&[process.name.clone(), what.join("; ")].join(": "))
+        )?;
+    }
+    if rows.len() > ROWS {
+        writeln!(out, "{:>9}  {} more", "…", count((rows.len() - ROWS) as u64))?;
+    }
+    Ok(())
+}
+
+impl ClrInfo {
+    fn text(&self) -> String {
+        let line = match self.sku {
+            Sku::Desktop => ".NET Framework",
+            Sku::CoreClr => ".NET",
+            Sku::Mono => "Mono",
+            Sku::Unknown => "runtime",
+        };
+        format!("{line} {}", self.version)
+    }
+}
+
 fn module_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
     let rows: Vec<_> = info.modules.iter().filter(|module| module.samples > 0).collect();
     if rows.is_empty() {
@@ -435,7 +572,7 @@ fn module_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
         "samples", "share", "pid", "symbols", "PDB"
     )?;
     for module in rows.iter().take(ROWS) {
-        let share = 100.0 * module.samples as f64 / info.samples.kept.max(1) as f64;
+        let share = 100.0 * module.samples as f64 / info.samples.balance.kept.max(1) as f64;
         let (samples, pid) = (count(module.samples), module.pid);
         let pdb = module.pdb_name.as_deref().map_or("no PDB id", crate::trace::file_name);
         let verdict = module.symbols.as_ref().map_or("", |symbols| symbols.verdict).replace('_', " ");
@@ -454,4 +591,18 @@ fn shortened(text: &str) -> String {
         return text.to_owned();
     }
     text.chars().take(LONGEST - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::utc;
+
+    #[test]
+    fn times_that_nobody_records_at_are_none() {
+        assert_eq!(utc(133_916_868_000_000_010).as_deref(), Some("2025-05-14T09:00:00.000001Z"));
+        assert_eq!(utc(441_481_535_999_999_990).as_deref(), Some("2999-12-31T23:59:59.999999Z"));
+        for filetime in [i64::MIN, 0, 116_444_735_999_999_999, 441_481_536_000_000_000, i64::MAX] {
+            assert_eq!(utc(filetime), None);
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! [`store::Store`] finds it there, on this machine or on a symbol server, or says in a [`lookup::Lookup`] why not.
 //!
 //! What they say: [`pe`] reads images, [`debug_id`] says which symbol file belongs to which image, [`native`] names
-//! the addresses of native code.
+//! the addresses of native code, [`managed`] names precompiled .NET code and makes .NET names readable.
 //!
 //! [`resolver`] brings both together for a trace; a [`verdict::Verdict`] says for each module what came of it.
 
@@ -17,10 +17,12 @@ mod failures;
 pub mod identity;
 pub mod key;
 pub mod lookup;
+pub mod managed;
 mod names;
 pub mod native;
 pub mod path;
 pub mod pe;
+pub mod precompiled;
 pub mod resolver;
 mod search;
 mod server;

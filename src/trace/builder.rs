@@ -2,11 +2,12 @@
 
 use crate::etl::{Clock, Recording};
 use crate::event::{Event, Kind, Pointer, Ticks};
-use crate::events::kernel::{self, Kernel, SysConfig};
+use crate::events::kernel::{self, Kernel, Phase, SysConfig};
 use crate::events::providers::{IMAGE_ID, KERNEL_EVENT_TRACING, META_DATA, STACK_WALK, SYS_CONFIG, WIN_SAT};
 use crate::events::{Decoded, decode};
 
 use super::accounting::Lost;
+use super::code::Collector;
 use super::images::Images;
 use super::join::{Join, RawSample};
 use super::lifetimes::EARLY_SECONDS;
@@ -40,6 +41,7 @@ pub struct Builder {
     processes: Processes,
     threads: Threads,
     images: Images,
+    code: Collector,
     join: Join,
     /// Each sampling interval in 100 ns, with the number of samples before it.
     intervals: Vec<(usize, u32)>,
@@ -54,6 +56,9 @@ const DEFAULT_INTERVAL: u32 = 10_000;
 /// The event of Kernel-EventTracing whose stack is the user part of what its thread did in the kernel.
 const LATE_USER_STACK: Kind = Kind::Manifest(18);
 
+/// The opcode of a change of the sampling interval.
+const SET_INTERVAL: u8 = 72;
+
 impl Builder {
     /// A builder for a recording with this clock on this machine.
     pub fn new(clock: Clock, machine: Machine) -> Self {
@@ -65,6 +70,7 @@ impl Builder {
             paths: Paths::default(),
             processes: Processes::new(early),
             threads: Threads::new(early),
+            code: Collector::default(),
             join: Join::default(),
             intervals: Vec::new(),
             events: 0,
@@ -90,7 +96,7 @@ impl Builder {
         for file in recording.files() {
             builder.lost.events += u64::from(file.header().events_lost);
             builder.lost.buffers += u64::from(file.header().buffers_lost);
-            builder.lost.sequence_gaps += file.sequence_gaps();
+            builder.lost.sequence_gaps = builder.lost.sequence_gaps.saturating_add(file.sequence_gaps());
         }
         builder
     }
@@ -102,6 +108,14 @@ impl Builder {
         self.span = Some((first.min(event.time), last.max(event.time)));
         match decode(event) {
             Ok(Decoded::Kernel(kernel)) => self.kernel(&kernel, event),
+            Ok(Decoded::Clr(clr)) => {
+                self.code.clr(&clr, event);
+                self.join.note(event.time, event.tid);
+            }
+            Ok(Decoded::JavaScript(javascript)) => {
+                self.code.javascript(&javascript, event);
+                self.join.note(event.time, event.tid);
+            }
             Ok(Decoded::Other) => {
                 if event.provider == KERNEL_EVENT_TRACING
                     && event.kind == LATE_USER_STACK
@@ -125,11 +139,20 @@ impl Builder {
             Kernel::StackWalk(walk) => self.join.stack_walk(walk, event),
             Kernel::ContextSwitch(switch) => self.join.note(event.time, switch.new_tid),
             Kernel::Process(process) => {
-                let exit = process.exit_time.filter(|exit| *exit > 0).map(|exit| self.moment(exit));
+                if process.phase == Phase::Start {
+                    self.images.process_began(process.pid, event.time);
+                }
+                let exit = process
+                    .exit_time
+                    .filter(|exit| *exit > 0)
+                    .map(|exit| self.clock.moment(exit).min(event.time));
                 self.processes.record(process, event.time, exit);
                 self.join.note(event.time, event.tid);
             }
             Kernel::Thread(thread) => {
+                if thread.phase == Phase::Start {
+                    self.join.thread_began(thread.tid);
+                }
                 self.threads.record(thread, event.time);
                 self.join.note(event.time, event.tid);
             }
@@ -140,6 +163,10 @@ impl Builder {
             }
             Kernel::ImageId(id) => self.images.identity(id, event.time),
             Kernel::ProfileInterval(interval) if interval.source == 0 && interval.interval > 0 => {
+                // A change tells what was in force before it; the rundown tells what is.
+                if self.intervals.is_empty() && event.opcode == SET_INTERVAL && interval.old_interval > 0 {
+                    self.intervals.push((0, interval.old_interval));
+                }
                 self.intervals.push((self.join.samples.len(), interval.interval));
             }
             Kernel::Cpu(cpu) => {
@@ -161,20 +188,18 @@ impl Builder {
         }
     }
 
-    /// A FILETIME on this recording's clock.
-    fn moment(&self, filetime: i64) -> Ticks {
-        let since = i128::from(filetime) - i128::from(self.clock.base_utc);
-        let ticks = i128::from(self.clock.base.0) + since * i128::from(self.clock.frequency) / 10_000_000;
-        Ticks(i64::try_from(ticks).unwrap_or(i64::MIN))
-    }
-
     /// Resolves what had to wait for the end.
     pub fn finish(mut self) -> Trace {
-        let system = self.processes.at(4, Ticks(i64::MIN));
+        let system = if self.images.has_kernel_modules() {
+            self.processes.at(4, Ticks(i64::MIN))
+        } else {
+            ProcessId(u32::MAX) // nobody looks for it
+        };
         let (modules, mappings) = self.images.finish(&self.paths, &mut self.processes, system);
+        let code = self.code.finish(&mut self.processes, self.clock.ticks(EARLY_SECONDS));
         let mut samples = Vec::with_capacity(self.join.samples.len());
         let mut intervals = Intervals::new(&self.intervals);
-        for (index, raw) in self.join.samples.iter().enumerate() {
+        for (index, raw) in std::mem::take(&mut self.join.samples).iter().enumerate() {
             let thread = if raw.sample.tid == 0 { None } else { self.threads.at(raw.sample.tid, raw.time) };
             let of_thread = thread.and_then(|thread| self.threads.pid(thread));
             samples.push(Sample {
@@ -186,7 +211,7 @@ impl Builder {
                 processor: raw.processor,
                 weight: u64::from(intervals.at(index)) * u64::from(raw.sample.count),
                 context: context(&raw.sample),
-                kernel: self.join.resolved(raw.kernel),
+                kernel: self.join.kernel_stack(raw, self.machine.pointer),
                 user: self.join.resolved(raw.user),
             });
         }
@@ -202,6 +227,7 @@ impl Builder {
             threads: self.threads.finish(),
             modules,
             mappings,
+            code,
             stacks: self.join.stacks,
             samples,
             events: self.events,

@@ -10,6 +10,7 @@ use crate::event::{Pointer, Ticks};
 use crate::events::kernel::{self, ImageId, Phase, is_kernel_address};
 use crate::guid::Guid;
 
+use super::mappings::{Mapping, Mappings};
 use super::paths::{Paths, file_name};
 use super::processes::{ProcessId, Processes};
 
@@ -63,30 +64,6 @@ impl Module {
     }
 }
 
-/// A module mapped in a process for a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mapping {
-    /// The process; the System process for kernel modules, which serve all.
-    pub process: ProcessId,
-    /// The file.
-    pub module: ModuleId,
-    /// Where it starts.
-    pub base: u64,
-    /// Its size in bytes.
-    pub size: u64,
-    /// When it was mapped; `None` if before the recording.
-    pub start: Option<Ticks>,
-    /// When it was unmapped; `None` if not within the recording.
-    pub end: Option<Ticks>,
-}
-
-impl Mapping {
-    /// True if it was there at `time`.
-    pub fn covers(&self, time: Ticks) -> bool {
-        self.start.is_none_or(|start| start <= time) && self.end.is_none_or(|end| time < end)
-    }
-}
-
 /// What is known of one mapping while the trace is read.
 #[derive(Debug)]
 struct Open {
@@ -115,6 +92,8 @@ pub(super) struct Images {
     now: Ticks,
     now_mapped: Vec<u32>,
     now_known: Vec<Identity>,
+    /// When the present owner of a process id began: what was mapped before is not its.
+    began: FxHashMap<u32, Ticks>,
     pointer: Pointer,
 }
 
@@ -132,6 +111,14 @@ enum IdentityKind {
     ManagedPdb(PdbId),
 }
 
+/// What one moment tells of the file at a base.
+#[derive(Debug, Default)]
+struct Known {
+    timestamp: Option<u32>,
+    pdb: Option<PdbId>,
+    managed_pdb: Option<PdbId>,
+}
+
 impl Images {
     pub(super) fn new(pointer: Pointer) -> Self {
         Images {
@@ -140,15 +127,29 @@ impl Images {
             now: Ticks(i64::MIN),
             now_mapped: Vec::new(),
             now_known: Vec::new(),
+            began: FxHashMap::default(),
             pointer,
         }
+    }
+
+    /// A process begins at `time`, and with it an address space of its own.
+    pub(super) fn process_began(&mut self, pid: u32, time: Ticks) {
+        self.began.insert(pid, time);
+    }
+
+    /// True if any image is mapped in the kernel's half.
+    pub(super) fn has_kernel_modules(&self) -> bool {
+        self.all.iter().any(|open| open.pid == 0)
     }
 
     pub(super) fn record(&mut self, image: &kernel::Image<'_>, time: Ticks) {
         self.advance(time);
         // A base in the kernel's half is everybody's, whatever process the record names.
         let pid = if is_kernel_address(image.base, self.pointer) { 0 } else { image.pid };
+        let began = self.began.get(&pid).copied();
         let latest = self.latest.get(&(pid, image.base)).copied();
+        let latest = latest
+            .filter(|index| self.get(*index).is_some_and(|open| began.is_none_or(|at| at <= open.evidence)));
         let live = latest.filter(|index| self.get(*index).is_some_and(|open| open.end.is_none()));
         let same = live.filter(|index| self.get(*index).is_some_and(|open| open.is_same_file(image)));
         let index = match image.phase {
@@ -209,16 +210,23 @@ impl Images {
         if time == self.now {
             return;
         }
-        for identity in self.now_known.drain(..) {
+        if !self.now_known.is_empty() {
+            // Of two identities of a kind, the later one counts.
+            let mut known: FxHashMap<(u32, u64), Known> = FxHashMap::default();
+            for identity in self.now_known.drain(..) {
+                let known = known.entry((identity.pid, identity.base)).or_default();
+                match identity.kind {
+                    // The merge writes 0 for reproducible builds; the record itself may know better.
+                    IdentityKind::Timestamp(0) => {}
+                    IdentityKind::Timestamp(timestamp) => known.timestamp = Some(timestamp),
+                    IdentityKind::Pdb(pdb) => known.pdb = Some(pdb),
+                    IdentityKind::ManagedPdb(pdb) => known.managed_pdb = Some(pdb),
+                }
+            }
             for index in &self.now_mapped {
                 let Some(open) = self.all.get_mut(*index as usize) else { continue };
-                if open.pid != identity.pid || open.base != identity.base {
-                    continue;
-                }
-                match &identity.kind {
-                    IdentityKind::Timestamp(timestamp) => open.timestamp = *timestamp,
-                    IdentityKind::Pdb(pdb) => open.pdb = Some(pdb.clone()),
-                    IdentityKind::ManagedPdb(pdb) => open.managed_pdb = Some(pdb.clone()),
+                if let Some(known) = known.get(&(open.pid, open.base)) {
+                    open.identify(known);
                 }
             }
         }
@@ -306,6 +314,16 @@ impl Open {
             && (self.size == image.size || self.size == 0 || image.size == 0)
     }
 
+    fn identify(&mut self, known: &Known) {
+        self.timestamp = known.timestamp.unwrap_or(self.timestamp);
+        if known.pdb.is_some() {
+            self.pdb.clone_from(&known.pdb);
+        }
+        if known.managed_pdb.is_some() {
+            self.managed_pdb.clone_from(&known.managed_pdb);
+        }
+    }
+
     /// Takes what another record of the same mapping adds.
     fn complete(&mut self, image: &kernel::Image<'_>) {
         if self.timestamp == 0 {
@@ -322,103 +340,5 @@ impl Open {
         if name.len() > self.name.len() {
             self.name = name;
         }
-    }
-}
-
-/// All mappings, by process and address.
-#[derive(Debug, Default)]
-pub struct Mappings {
-    /// By process, base and start.
-    all: Vec<Mapping>,
-    /// For each mapping, the end of the furthest reaching one of the same process up to it: a search backwards may
-    /// stop where that lies below the address.
-    reach: Vec<u64>,
-    system: ProcessId,
-}
-
-impl Default for ProcessId {
-    /// The first process.
-    fn default() -> Self {
-        ProcessId(0)
-    }
-}
-
-impl Mappings {
-    fn new(mut all: Vec<Mapping>, system: ProcessId) -> Self {
-        all.sort_by_key(|mapping| (mapping.process, mapping.base, mapping.start));
-        let mut reach = Vec::with_capacity(all.len());
-        let mut before: Option<(ProcessId, u64)> = None;
-        for mapping in &all {
-            let end = mapping.base.saturating_add(mapping.size);
-            let furthest = match before {
-                Some((process, furthest)) if process == mapping.process => furthest.max(end),
-                _ => end,
-            };
-            before = Some((mapping.process, furthest));
-            reach.push(furthest);
-        }
-        Mappings { all, reach, system }
-    }
-
-    /// Every mapping.
-    pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
-        self.all.iter()
-    }
-
-    /// The mapping at `index`.
-    pub fn get(&self, index: usize) -> Option<&Mapping> {
-        self.all.get(index)
-    }
-
-    /// What was mapped at `address` of `process` at `time`. Of several, the latest.
-    ///
-    /// `kernel` says that the address is in the kernel's half, whose modules all processes share.
-    pub fn at(&self, process: ProcessId, address: u64, kernel: bool, time: Ticks) -> Located {
-        let process = if kernel { self.system } else { process };
-        let behind =
-            self.all.partition_point(|mapping| (mapping.process, mapping.base) <= (process, address));
-        let mut located = Located { mapping: None, from: Ticks(i64::MIN), until: Ticks(i64::MAX) };
-        let mut latest = None;
-        for index in (0..behind).rev() {
-            let Some(mapping) = self.all.get(index).filter(|mapping| mapping.process == process) else {
-                break;
-            };
-            if self.reach.get(index).is_none_or(|reach| *reach <= address) {
-                break;
-            }
-            if address - mapping.base >= mapping.size {
-                continue;
-            }
-            for border in [mapping.start, mapping.end].into_iter().flatten() {
-                if border <= time {
-                    located.from = located.from.max(border);
-                } else {
-                    located.until = located.until.min(border);
-                }
-            }
-            if mapping.covers(time) && latest.is_none_or(|latest| latest < mapping.start) {
-                latest = Some(mapping.start);
-                located.mapping = Some(index);
-            }
-        }
-        located
-    }
-}
-
-/// What is at an address, and for how long that answer holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Located {
-    /// The index of the mapping; `None` for an address outside all images.
-    pub mapping: Option<usize>,
-    /// The answer is the same from here,
-    pub from: Ticks,
-    /// until just before here.
-    pub until: Ticks,
-}
-
-impl Located {
-    /// True if the answer holds at `time` too.
-    pub fn holds_at(&self, time: Ticks) -> bool {
-        self.from <= time && time < self.until
     }
 }

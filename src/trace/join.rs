@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use crate::event::{Event, NO_ID, Ticks};
+use crate::event::{Event, NO_ID, Pointer, Ticks};
 use crate::events::kernel::{self, Frames, StackWalk};
 use crate::prefix_tree::{NodeId, PrefixTree};
 
@@ -76,6 +76,10 @@ struct InKernel {
 
 /// Events that are remembered to tell an orphan. A stack later than that is taken to have an owner.
 const RECENT: usize = 1 << 16;
+
+/// Samples and events of one moment that are looked through for the owner of a stack. A processor gives one sample at
+/// a moment, and no machine has more processors; a crafted trace can put millions into one moment.
+const AT_ONE_MOMENT: usize = 1 << 12;
 
 impl Join {
     pub(super) fn sample(&mut self, sample: kernel::Sample, event: &Event<'_>) {
@@ -163,7 +167,9 @@ impl Join {
             if let Some(sample) = self.sample_mut(owner) {
                 sample.pid = pid;
                 sample.kernel = kernel.map_or(Part::Missing, Part::Known);
-                sample.user = user.map_or(Part::Missing, Part::Known);
+                if !sample.is_interrupt() {
+                    sample.user = user.map_or(Part::Missing, Part::Known);
+                }
             }
         }
     }
@@ -238,6 +244,7 @@ impl Join {
         });
         let same_time = (from..).zip(self.samples.get(from..).unwrap_or_default());
         let same_thread = same_time
+            .take(AT_ONE_MOMENT)
             .take_while(|(_, sample)| sample.time == time)
             .filter(|(_, sample)| sample.sample.tid == tid && (tid != 0 || sample.processor == processor));
         let found = same_thread.min_by_key(|(_, sample)| sample.processor != processor);
@@ -247,11 +254,30 @@ impl Join {
         let recent = &self.recent;
         let from = partition_back(recent.len(), |index| recent.get(index).is_some_and(|(at, _)| *at < time));
         let forgotten = from == 0 && recent.len() == RECENT;
-        let mut same_time = recent.range(from..).take_while(|(at, _)| *at == time);
-        if !forgotten && !same_time.any(|(_, of)| *of == tid || *of == NO_ID) {
+        let same_time = recent.range(from..).take(AT_ONE_MOMENT).take_while(|(at, _)| *at == time);
+        if !forgotten && !same_time.into_iter().any(|(_, of)| *of == tid || *of == NO_ID) {
             self.orphans += 1;
         }
         None
+    }
+
+    /// A thread begins: what waits on its id belongs to a former one, and its user part never came.
+    pub(super) fn thread_began(&mut self, tid: u32) {
+        self.threads.remove(&tid);
+    }
+
+    /// The kernel part of a sample, now that everything has been read. Where only the user part is there although the
+    /// sample was in the kernel (a lost record, a key never told), its address stands for the rest.
+    pub(super) fn kernel_stack(&mut self, raw: &RawSample, pointer: Pointer) -> Option<NodeId> {
+        let address = raw.sample.address;
+        let kernel = self.resolved(raw.kernel);
+        if kernel.is_none()
+            && self.resolved(raw.user).is_some()
+            && kernel::is_kernel_address(address, pointer)
+        {
+            return self.stacks.extend(None, [address].into_iter());
+        }
+        kernel
     }
 
     /// What a part is, now that everything has been read.

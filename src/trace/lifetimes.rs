@@ -4,6 +4,8 @@
 //! missing on either side: what ran before the session is told by the start rundown, or only by the end rundown, or
 //! only by its end.
 
+use std::collections::VecDeque;
+
 use rustc_hash::FxHashMap;
 
 use crate::event::Ticks;
@@ -21,8 +23,8 @@ pub struct Life {
 #[derive(Debug)]
 pub(super) struct Lifetimes {
     lives: Vec<Life>,
-    /// Indices of the lives of each id, in order of time.
-    by_id: FxHashMap<u32, Vec<u32>>,
+    /// Indices of the lives of each id, in order of their starts.
+    by_id: FxHashMap<u32, VecDeque<u32>>,
     /// How long before its start record something may already be seen.
     early: i64,
 }
@@ -41,7 +43,7 @@ impl Lifetimes {
 
     /// The latest life of `id`.
     pub(super) fn latest(&self, id: u32) -> Option<u32> {
-        self.by_id.get(&id)?.last().copied()
+        self.by_id.get(&id)?.back().copied()
     }
 
     /// The latest life of `id` if it has not ended.
@@ -83,10 +85,8 @@ impl Lifetimes {
 
     /// One that ended before all others of its id.
     pub(super) fn before_all(&mut self, id: u32, end: Ticks) -> u32 {
-        let index = self.push(id, Life { start: None, end: Some(end) });
-        if let Some(of_id) = self.by_id.get_mut(&id) {
-            of_id.rotate_right(1);
-        }
+        let index = self.add(Life { start: None, end: Some(end) });
+        self.by_id.entry(id).or_default().push_front(index);
         index
     }
 
@@ -98,15 +98,13 @@ impl Lifetimes {
     /// Whose `id` it was at `time`. An ended life keeps its id until the next one begins.
     pub(super) fn at(&self, id: u32, time: Ticks) -> Option<u32> {
         let of_id = self.by_id.get(&id)?;
-        let starts_by = |time: Ticks| {
-            move |index: &u32| {
-                self.life(*index).is_some_and(|life| life.start.is_none_or(|start| start <= time))
-            }
+        let last_by = |time: Ticks| {
+            let starts = |index: &u32| self.life(*index).is_some_and(|life| life.start <= Some(time));
+            of_id.partition_point(starts).checked_sub(1).and_then(|place| of_id.get(place)).copied()
         };
-        let later = Ticks(time.0.saturating_add(self.early));
-        let soon = of_id.iter().rposition(starts_by(later)).and_then(|place| of_id.get(place)).copied()?;
+        let soon = last_by(Ticks(time.0.saturating_add(self.early)))?;
         // One that starts within the tolerance owns the moment only if nobody else is alive.
-        let now = of_id.iter().rev().copied().find(|index| starts_by(time)(index));
+        let now = last_by(time);
         match now {
             Some(now) if self.life(now).is_some_and(|life| life.end.is_none_or(|end| time < end)) => {
                 Some(now)
@@ -117,19 +115,24 @@ impl Lifetimes {
 
     /// The first life of `id`.
     pub(super) fn first(&self, id: u32) -> Option<u32> {
-        self.by_id.get(&id)?.first().copied()
+        self.by_id.get(&id)?.front().copied()
     }
 
     fn push(&mut self, id: u32, life: Life) -> u32 {
-        let index = self.lives.len() as u32;
-        self.lives.push(life);
-        self.by_id.entry(id).or_default().push(index);
+        let index = self.add(life);
+        self.by_id.entry(id).or_default().push_back(index);
         index
     }
 
+    fn add(&mut self, life: Life) -> u32 {
+        self.lives.push(life);
+        (self.lives.len() - 1) as u32
+    }
+
+    /// No life ends before it started: the starts of its successors stay in order.
     fn set_end(&mut self, index: u32, time: Ticks) {
         if let Some(life) = self.lives.get_mut(index as usize) {
-            life.end = Some(time);
+            life.end = Some(life.start.map_or(time, |start| start.max(time)));
         }
     }
 }
@@ -162,6 +165,19 @@ mod tests {
         let new = lives.start(7, Ticks(200)); // the end of the old one was lost
         assert_eq!(lives.at(7, Ticks(195)), Some(old));
         assert_eq!(lives.at(7, Ticks(200)), Some(new));
+    }
+
+    #[test]
+    fn an_end_before_its_start_leaves_the_order() {
+        let mut lives = Lifetimes::new(10);
+        lives.start(7, Ticks(100));
+        lives.end(7, Ticks(i64::MIN));
+        let second = lives.seen(7);
+        assert_eq!(lives.life(second), Some(Life { start: Some(Ticks(100)), end: None }));
+        let third = lives.start(7, Ticks(300));
+        assert_eq!(lives.at(7, Ticks(100)), Some(second));
+        assert_eq!(lives.at(7, Ticks(300)), Some(third));
+        assert_eq!(lives.at(7, Ticks(5)), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What happened: processes, threads and images in time, and samples with their stacks.
+//! What happened: processes, threads, images and JIT-compiled code in time, and samples with their stacks.
 //!
 //! [`Builder`] takes events in order of time, from a file or from a live session; [`Builder::finish`] gives the
 //! [`Trace`]. Nothing is resolved while events come in, because what a sample needs may come after it: the rundown of
@@ -6,21 +6,27 @@
 
 mod accounting;
 mod builder;
+pub mod code;
 mod images;
 mod join;
 mod lifetimes;
+mod mappings;
 mod paths;
 mod processes;
+mod space;
 
 use crate::etl::Clock;
 use crate::event::{Pointer, Ticks};
 use crate::prefix_tree::{NodeId, PrefixTree};
 pub use accounting::Lost;
 pub use builder::{Builder, Machine};
-pub use images::{Located, Mapping, Mappings, Module, ModuleId, PdbId};
+pub use code::Code;
+pub use images::{Module, ModuleId, PdbId};
 pub use lifetimes::Life;
+pub use mappings::{Mapping, Mappings};
 pub use paths::{Paths, file_name};
 pub use processes::{Process, ProcessId, Thread, ThreadId};
+pub use space::Located;
 
 /// A recording, understood.
 #[derive(Debug)]
@@ -37,6 +43,8 @@ pub struct Trace {
     pub modules: Vec<Module>,
     /// Where and when.
     pub mappings: Mappings,
+    /// Code outside images.
+    pub code: Code,
     /// The raw stacks of the samples: addresses, the root first.
     pub stacks: PrefixTree<u64>,
     /// Every CPU sample, idle ones too, in order of time.

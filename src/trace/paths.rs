@@ -11,24 +11,35 @@
 //!
 //! The mapping is part of a merged trace; without it paths stay as they are.
 
+use rustc_hash::FxHashMap;
+
 /// The volumes and directories of the machine that recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Paths {
-    /// Device prefix and its replacement, both ending in a backslash, in the trace's order.
-    volumes: Vec<(String, String)>,
+    /// Drives by lower-case device prefix, both ending in a backslash.
+    volumes: FxHashMap<String, String>,
     windows: String,
 }
+
+/// MAX_PATH: characters of a drive or directory. A crafted trace could put a longer one before every path.
+const LONGEST: usize = 260;
+
+/// Backslashes in a device prefix: `\Device\HarddiskVolume2\` has three.
+const DEEPEST: usize = 8;
 
 const NETWORK: [&str; 2] = [r"\Device\Mup\", r"\Device\LanmanRedirector\"];
 
 impl Paths {
     pub(super) fn add_volume(&mut self, nt: String, dos: String) {
-        if !nt.is_empty() {
-            self.volumes.push((nt, dos));
+        if nt.ends_with('\\') && dos.len() <= LONGEST {
+            self.volumes.insert(nt.to_ascii_lowercase(), dos);
         }
     }
 
     pub(super) fn set_windows(&mut self, directory: String) {
+        if directory.len() > LONGEST {
+            return;
+        }
         self.windows = directory;
         if !self.windows.ends_with('\\') {
             self.windows.push('\\');
@@ -43,12 +54,7 @@ impl Paths {
         if let Some(rest) = strip_prefix(path, r"\??\") {
             return rest.to_owned();
         }
-        let longest = self
-            .volumes
-            .iter()
-            .filter_map(|(nt, dos)| Some((nt.len(), dos, strip_prefix(path, nt)?)))
-            .max_by_key(|(length, ..)| *length);
-        if let Some((_, dos, rest)) = longest {
+        if let Some((dos, rest)) = self.volume(path) {
             return format!("{dos}{rest}");
         }
         if self.windows.is_empty() {
@@ -69,6 +75,15 @@ impl Paths {
         }
         path.to_owned()
     }
+
+    /// The drive of the longest device prefix of `path`, and what follows the prefix.
+    fn volume<'a>(&self, path: &'a str) -> Option<(&str, &'a str)> {
+        let ends: Vec<usize> = path.match_indices('\\').take(DEEPEST).map(|(at, _)| at + 1).collect();
+        ends.into_iter().rev().find_map(|end| {
+            let (prefix, rest) = path.split_at_checked(end)?;
+            Some((self.volumes.get(&prefix.to_ascii_lowercase())?.as_str(), rest))
+        })
+    }
 }
 
 /// `server\share\...` from what follows a redirector, without its client part (`DfsClient\;Z:0000000000020d40\`).
@@ -87,9 +102,7 @@ fn strip_prefix<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
 }
 
 fn find(text: &str, part: &str) -> Option<usize> {
-    text.char_indices()
-        .map(|(at, _)| at)
-        .find(|at| text.get(*at..).is_some_and(|t| strip_prefix(t, part).is_some()))
+    text.to_ascii_lowercase().find(&part.to_ascii_lowercase())
 }
 
 /// The last component of a Windows path.

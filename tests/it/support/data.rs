@@ -25,6 +25,21 @@ pub fn file(path: &str) -> Option<PathBuf> {
     Some(found)
 }
 
+/// A file of the real data as it was packed: an archive that [`file`] has only unpacked. `None` as for [`file`].
+#[track_caller]
+pub fn packed(path: &str) -> Option<PathBuf> {
+    let found = packed_root().join(path);
+    if !found.is_file() {
+        report_skip(path);
+        return None;
+    }
+    Some(found)
+}
+
+fn packed_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data")
+}
+
 /// Every trace in the real data, sorted; `None` as for [`file`].
 #[track_caller]
 pub fn traces() -> Option<Vec<PathBuf>> {
@@ -53,7 +68,7 @@ fn find() -> Option<PathBuf> {
             Some(folder)
         }
         None => {
-            let packed = project.join("../shared/data");
+            let packed = packed_root();
             packed.join("unpack.py").is_file().then(|| unpacked(&packed, &project.join("target")))
         }
     }

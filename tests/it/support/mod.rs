@@ -3,3 +3,5 @@
 #[allow(dead_code, reason = "each test uses the part it needs")]
 pub mod command;
 pub mod data;
+#[allow(dead_code, reason = "each test uses the part it needs")]
+pub mod reading;

@@ -1,0 +1,280 @@
+//! Takes the events of runtimes and engines as they come, and makes [`Code`] of them when all are there.
+//!
+//! Nothing is joined before the end: whose process id it was, the rundown's answers, and the module of a method may
+//! all come late.
+
+use rustc_hash::FxHashMap;
+
+use crate::bytes::Utf16;
+use crate::event::{Event, Ticks};
+use crate::events::clr::{self, Clr, MethodFlags, ModuleFlags, PdbSignature, Phase};
+use crate::events::javascript::{self, JavaScript};
+use crate::trace::images::PdbId;
+use crate::trace::processes::{ProcessId, Processes};
+
+use super::modules::{ManagedModule, ModuleRecord, Modules};
+use super::runtimes::Hosts;
+use super::texts::{TextId, Texts};
+use super::timeline::Timeline;
+use super::{Body, BodyKind, Code, Name, PairRange};
+
+/// What one event tells of a body of code.
+#[derive(Debug)]
+pub(super) struct MethodRecord {
+    pub(super) time: Ticks,
+    pub(super) phase: Phase,
+    pub(super) kind: BodyKind,
+    pub(super) method: u64,
+    pub(super) module: u64,
+    pub(super) start: u64,
+    pub(super) size: u64,
+    pub(super) token: u32,
+    pub(super) flags: MethodFlags,
+    pub(super) rejit: u64,
+    pub(super) instance: Option<u16>,
+    pub(super) name: Option<Name>,
+}
+
+/// What one event tells of a method's IL.
+#[derive(Debug)]
+pub(super) struct MapRecord {
+    pub(super) time: Ticks,
+    pub(super) phase: Phase,
+    pub(super) method: u64,
+    pub(super) rejit: u64,
+    pub(super) pairs: PairRange,
+}
+
+/// A record whose order among those of its process matters.
+#[derive(Debug)]
+enum Record {
+    Method(MethodRecord),
+    IlMap(MapRecord),
+}
+
+impl Record {
+    fn time(&self) -> Ticks {
+        match self {
+            Record::Method(record) => record.time,
+            Record::IlMap(record) => record.time,
+        }
+    }
+}
+
+/// Collects events.
+#[derive(Debug, Default)]
+pub(in crate::trace) struct Collector {
+    texts: Texts,
+    /// With the process ids of their headers.
+    records: Vec<(u32, Record)>,
+    modules: Vec<(u32, ModuleRecord)>,
+    /// The names of assemblies, for modules that have none.
+    assemblies: FxHashMap<(u32, u64), TextId>,
+    pairs: Vec<(u32, i32)>,
+    hosts: Hosts,
+}
+
+impl Collector {
+    /// Takes an event of a .NET runtime.
+    pub(in crate::trace) fn clr(&mut self, decoded: &Clr<'_>, event: &Event<'_>) {
+        let (pid, time) = (event.pid, event.time);
+        match decoded {
+            Clr::Method(method) => {
+                let record = self.method(method, time);
+                self.records.push((pid, Record::Method(record)));
+            }
+            Clr::IlMap(map) => {
+                let pairs = self.store(map);
+                let clr::IlMap { phase, method, rejit, .. } = *map;
+                self.records.push((pid, Record::IlMap(MapRecord { time, phase, method, rejit, pairs })));
+            }
+            Clr::Module(module) => self.modules.push((pid, module_record(module, time))),
+            Clr::DomainModule(module) => {
+                let clr::DomainModule { phase, id, assembly, flags, il_path, native_path, instance, .. } =
+                    *module;
+                let (managed_pdb, native_pdb) = (None, None);
+                let module = clr::Module {
+                    phase,
+                    id,
+                    assembly,
+                    flags,
+                    il_path,
+                    native_path,
+                    instance,
+                    managed_pdb,
+                    native_pdb,
+                };
+                self.modules.push((pid, module_record(&module, time)));
+            }
+            Clr::Assembly(assembly) => {
+                let name = self.texts.intern(assembly.full_name);
+                self.assemblies.insert((pid, assembly.id), name);
+            }
+            Clr::Runtime(runtime) => self.hosts.runtime(pid, time, runtime),
+            Clr::RundownBegin { .. } => self.hosts.rundown_begins(pid, time),
+            Clr::RundownComplete { .. } => self.hosts.rundown_is_complete(pid, time),
+            Clr::JittingStarted(_)
+            | Clr::JitMemory(_)
+            | Clr::R2rEntryPoint(_)
+            | Clr::AppDomain(_)
+            | Clr::TieredSettings(_)
+            | Clr::StackWalk(_) => {}
+        }
+    }
+
+    /// Takes an event of a JavaScript engine.
+    pub(in crate::trace) fn javascript(&mut self, decoded: &JavaScript<'_>, event: &Event<'_>) {
+        let (pid, time) = (event.pid, event.time);
+        match decoded {
+            JavaScript::Method(method) => {
+                let javascript::Method { phase, start, size, id, source, line, name, .. } = *method;
+                let text = self.texts.intern(name);
+                let record = MethodRecord {
+                    time,
+                    phase,
+                    kind: BodyKind::Script,
+                    method: u64::from(id),
+                    module: source,
+                    start,
+                    size,
+                    token: line,
+                    flags: MethodFlags::default(),
+                    rejit: 0,
+                    instance: None,
+                    name: Some(Name { method: text, ..Name::default() }),
+                };
+                self.records.push((pid, Record::Method(record)));
+            }
+            JavaScript::Source(source) => {
+                let record = ModuleRecord {
+                    time,
+                    phase: source.phase,
+                    module: module(source.id, 0, ModuleFlags::default(), source.url),
+                };
+                self.modules.push((pid, record));
+            }
+        }
+    }
+
+    fn method(&mut self, method: &clr::Method<'_>, time: Ticks) -> MethodRecord {
+        let name = method.name.map(|name| self.name(&name, method.flags));
+        let is_stub = method.name.is_some_and(|name| is_il_stub(&name));
+        MethodRecord {
+            time,
+            phase: method.phase,
+            kind: kind(method.flags, is_stub),
+            method: method.id,
+            module: method.module,
+            start: method.start,
+            size: u64::from(method.size),
+            token: method.token,
+            flags: method.flags,
+            rejit: method.rejit,
+            instance: method.instance,
+            name,
+        }
+    }
+
+    fn name(&mut self, name: &clr::MethodName<'_>, flags: MethodFlags) -> Name {
+        let method = self.texts.intern(name.method);
+        if flags.is_helper() {
+            // Its type and signature say `NULL`.
+            return Name { method, ..Name::default() };
+        }
+        let type_name = self.texts.intern(name.type_name);
+        Name { type_name, method, signature: self.texts.intern(name.signature) }
+    }
+
+    /// Keeps a map, by native offset.
+    fn store(&mut self, map: &clr::IlMap<'_>) -> PairRange {
+        let from = self.pairs.len();
+        self.pairs.extend(map.pairs());
+        if let Some(new) = self.pairs.get_mut(from..) {
+            new.sort_unstable_by_key(|(native, _)| *native);
+        }
+        PairRange { from: from as u32, len: (self.pairs.len() - from) as u32 }
+    }
+
+    /// Joins everything. `early` is how long before its load event a method may run.
+    pub(in crate::trace) fn finish(self, processes: &mut Processes, early: i64) -> Code {
+        let Collector { texts, records, modules: module_records, assemblies, pairs, hosts } = self;
+        let mut modules = Modules::default();
+        for (pid, mut record) in module_records {
+            record.module.process = processes.at(pid, record.time);
+            if record.module.path.is_empty()
+                && let Some(name) = assemblies.get(&(pid, record.module.assembly))
+            {
+                let name = texts.get(*name);
+                record.module.path = name.split_once(',').map_or(name, |(name, _)| name).to_owned();
+            }
+            modules.record(record);
+        }
+        let mut by_process: Vec<(ProcessId, Record)> =
+            records.into_iter().map(|(pid, record)| (processes.at(pid, record.time()), record)).collect();
+        // Stable: the order of events stays.
+        by_process.sort_by_key(|(process, _)| *process);
+        let mut bodies: Vec<Body> = Vec::new();
+        let mut ranges = Vec::new();
+        for records in by_process.chunk_by(|(a, _), (b, _)| a == b) {
+            let Some((process, _)) = records.first() else { continue };
+            let from = bodies.len();
+            let mut timeline = Timeline::new(*process, &mut bodies, early);
+            for (_, record) in records {
+                match record {
+                    Record::Method(method) => {
+                        timeline.method(method, &|method| modules.at(*process, method.module, method.time));
+                    }
+                    Record::IlMap(map) => timeline.il_map(map),
+                }
+            }
+            timeline.finish();
+            ranges.push((*process, from, bodies.len()));
+        }
+        Code::new(texts, bodies, &ranges, modules.all, pairs, hosts.finish(processes))
+    }
+}
+
+fn kind(flags: MethodFlags, is_stub: bool) -> BodyKind {
+    match flags {
+        _ if is_stub => BodyKind::IlStub,
+        _ if flags.is_dynamic() => BodyKind::Dynamic,
+        _ if flags.is_jitted() => BodyKind::Jitted,
+        _ if flags.is_helper() => BodyKind::Helper,
+        _ => BodyKind::Precompiled,
+    }
+}
+
+/// The marshalling code that the runtime makes for P/Invoke, COM and delegates.
+fn is_il_stub(name: &clr::MethodName<'_>) -> bool {
+    name.type_name.starts_with("dynamicClass") && name.method.starts_with("IL_STUB")
+}
+
+fn module_record(module: &clr::Module<'_>, time: Ticks) -> ModuleRecord {
+    let pdb = |pdb: Option<PdbSignature<'_>>| {
+        pdb.map(|pdb| PdbId { name: pdb.path.to_string(), guid: pdb.guid, age: pdb.age })
+    };
+    let known = ManagedModule {
+        instance: module.instance,
+        native_path: module.native_path.to_string(),
+        managed_pdb: pdb(module.managed_pdb),
+        native_pdb: pdb(module.native_pdb),
+        ..self::module(module.id, module.assembly, module.flags, module.il_path)
+    };
+    ModuleRecord { time, phase: module.phase, module: known }
+}
+
+fn module(id: u64, assembly: u64, flags: ModuleFlags, path: Utf16<'_>) -> ManagedModule {
+    ManagedModule {
+        process: ProcessId::default(),
+        id,
+        instance: None,
+        flags,
+        path: path.to_string(),
+        native_path: String::new(),
+        managed_pdb: None,
+        native_pdb: None,
+        from: None,
+        until: None,
+        assembly,
+    }
+}

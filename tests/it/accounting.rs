@@ -1,0 +1,195 @@
+//! Every sample is accounted for: by kind, by the parts of its stack, by filters, and in the call tree.
+
+mod oracle;
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
+use etwprof::symbols::Unnamed;
+use etwprof::trace::{Context, Parts, Sample, Trace};
+
+use crate::support::reading::{self, info, json, number};
+use crate::support::{command, data};
+
+const X64: &str = "etl/perfview/net.4.5.2.x64.etl";
+const WINDOWS_7: &str = "etl/perfview/PerfViewData.etl";
+
+/// TraceEvent's count of samples is `kept`; the parts were counted from the file's records by hand.
+#[test]
+fn samples_of_the_x64_trace() {
+    let Some(file) = data::file(X64) else { return };
+    let info = info(&file);
+    for (pointer, expected) in [
+        ("/samples/total", 79_528),
+        ("/samples/idle", 73_208),
+        ("/samples/kept", 6_320),
+        ("/samples/filtered", 0),
+        ("/samples/dpc", 84 + 23),
+        ("/samples/isr", 21 + 7),
+        ("/samples/stacks/user_only", 5_556),
+        ("/samples/stacks/kernel_and_user", 458 + 51), // 51 by the user part of an earlier event
+        ("/samples/stacks/kernel_only", 253),
+        ("/samples/stacks/none", 2),
+        ("/events/total", 179_474),
+        ("/lost/events", 0),
+        ("/lost/buffers", 0),
+        ("/lost/sequence_gaps", 0),
+        ("/lost/orphan_stacks", 0),
+        ("/lost/undefined_stack_keys", 0),
+        ("/lost/malformed_events", 0),
+    ] {
+        assert_eq!(number(&info, pointer), expected, "{pointer}");
+    }
+}
+
+#[test]
+fn samples_of_the_windows_7_trace() {
+    let Some(file) = data::file(WINDOWS_7) else { return };
+    let info = info(&file);
+    for (pointer, expected) in
+        [("/samples/total", 16_865), ("/samples/kept", 4_854), ("/samples/idle", 12_011)]
+    {
+        assert_eq!(number(&info, pointer), expected, "{pointer}");
+    }
+    let stacks: u64 =
+        info["samples"]["stacks"].as_object().unwrap().values().filter_map(|n| n.as_u64()).sum();
+    assert_eq!(stacks, 4_854);
+}
+
+#[test]
+fn classes_of_samples_in_the_x64_trace() {
+    let Some(file) = data::file(X64) else { return };
+    let trace = reading::file(&file);
+    let count = |of: &dyn Fn(&Sample) -> bool| trace.samples.iter().filter(|sample| of(sample)).count();
+
+    assert_eq!(count(&|s| s.context == Context::Idle), 73_208);
+    assert_eq!(count(&|s| s.tid == 0 && s.context == Context::Dpc), 84);
+    assert_eq!(count(&|s| s.tid == 0 && s.context == Context::Isr), 21);
+    assert_eq!(count(&|s| s.tid != 0 && s.context == Context::Thread), 6_185);
+    assert_eq!(count(&|s| s.tid != 0 && s.context == Context::Dpc), 23);
+    assert_eq!(count(&|s| s.tid != 0 && s.context == Context::Isr), 7);
+    let per_processor: Vec<usize> = (0..8).map(|cpu| count(&|s| s.processor == cpu)).collect();
+    assert_eq!(per_processor, [9_946, 9_951, 9_910, 9_937, 9_952, 9_948, 9_944, 9_940]);
+    assert_eq!(count(&|s| s.weight == 10_000), 79_528, "1 ms each");
+
+    let interrupt = |s: &Sample| matches!(s.context, Context::Dpc | Context::Isr);
+    let kernel_only = |s: &Sample| s.context != Context::Idle && s.parts() == Parts::Kernel;
+    let pid = |s: &Sample| trace.process(s.process).unwrap().pid;
+    assert_eq!(count(&|s| kernel_only(s) && interrupt(s)), 134, "interrupts have no user part");
+    assert_eq!(count(&|s| kernel_only(s) && !interrupt(s) && pid(s) == 4), 102, "System has no user mode");
+    assert_eq!(count(&|s| kernel_only(s) && !interrupt(s) && pid(s) != 4), 17, "their user part never came");
+    assert_eq!(count(&|s| interrupt(s) && s.user.is_some()), 0);
+}
+
+/// The stack's first frame is the sampled address (but for two in WOW64's ntdll), and the process that a stack names
+/// is that of its thread.
+#[test]
+fn stacks_belong_to_their_samples() {
+    let Some(file) = data::file(X64) else { return };
+    let trace = reading::file(&file);
+    let with_stack: Vec<&Sample> = trace.samples.iter().filter(|s| s.parts() != Parts::None).collect();
+    let leaf = |s: &Sample| s.kernel.or(s.user).and_then(|stack| trace.stacks.value(stack));
+    assert_eq!(with_stack.iter().filter(|s| leaf(s) != Some(s.address)).count(), 2);
+
+    let of_threads: Vec<_> = with_stack.iter().filter_map(|s| Some((s, trace.thread(s.thread?)?))).collect();
+    assert_eq!(of_threads.len(), 6_214);
+    for (sample, thread) in of_threads {
+        assert_eq!(trace.process(sample.process).unwrap().pid, thread.pid);
+    }
+    // The deepest stack of one event in the file; a user part from another event may lie under a kernel part.
+    let fragments = with_stack.iter().flat_map(|s| s.kernel.into_iter().chain(s.user));
+    assert!(fragments.map(|stack| trace.stacks.path(stack).count()).all(|depth| (1..=111).contains(&depth)));
+}
+
+#[test]
+fn the_tree_and_folded_stacks_hold_all_that_is_kept() {
+    for path in [X64, WINDOWS_7] {
+        let Some(file) = data::file(path) else { return };
+        let kept = number(&info(&file), "/samples/kept");
+        for threads in [&[][..], &["--threads"]] {
+            let args = [OsStr::new("convert"), file.as_os_str(), OsStr::new("-f"), OsStr::new("folded")];
+            let output = command::etwprof(args.into_iter().chain(threads.iter().map(OsStr::new))).success();
+            assert_eq!(folded_sum(output.text()), kept);
+        }
+        let trace = reading::file(&file);
+        let profile = Profile::new(&trace, &Filter::default(), &Unnamed, Naming::default());
+        for by_thread in [false, true] {
+            let tree = CallTree::new(&profile, &trace, Grouping { by_process: true, by_thread });
+            assert_eq!(tree.total(), kept);
+            oracle::assert_sums(&tree);
+            oracle::assert_is_tree_of(&tree, &profile, &trace, by_thread);
+        }
+    }
+}
+
+fn folded_sum(folded: &str) -> u64 {
+    folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+}
+
+/// `kept + idle + filtered = total`, whatever the filter; and what one half of a filter keeps, the other leaves out.
+#[test]
+fn filters_lose_no_sample() {
+    let Some(file) = data::file(X64) else { return };
+    let samples = |filter: &[&str]| filtered(&file, filter);
+    let all = samples(&[]);
+    let mut kept_by_process = 0;
+    for process in info(&file)["processes"].as_array().unwrap() {
+        let pid = process["pid"].to_string();
+        let of_process = samples(&["--pid", &pid]);
+        assert_eq!(of_process.kept, number(process, "/samples"), "process {pid}");
+        kept_by_process += of_process.kept;
+    }
+    assert_eq!(kept_by_process, all.kept);
+
+    let (before, after) = (samples(&["--to", "5.5s"]), samples(&["--from", "5.5s"]));
+    assert_eq!(before.kept + after.kept, all.kept);
+    assert!(before.kept > 0 && after.kept > 0);
+    assert_eq!(samples(&["--from", "1s", "--to", "1s"]).kept, 0);
+
+    let named = samples(&["--name", "TEST.X64"]);
+    assert_eq!(named.kept, samples(&["--name", "Test.x64.exe"]).kept);
+    assert_eq!(named.kept, samples(&["--pid", "3676"]).kept);
+    let two = samples(&["--name", "test.x64", "--pid", "4"]);
+    assert_eq!(two.kept, named.kept + samples(&["--pid", "4"]).kept, "names and pids add up");
+    let thread = samples(&["--tid", "3680"]);
+    assert!(0 < thread.kept && thread.kept <= named.kept);
+    assert_eq!(thread.kept, samples(&["--tid", "3680", "--pid", "3676"]).kept);
+    assert_eq!(samples(&["--tid", "3680", "--pid", "4"]).kept, 0);
+}
+
+struct Balance {
+    kept: u64,
+}
+
+#[track_caller]
+fn filtered(file: &Path, filter: &[&str]) -> Balance {
+    let args = [OsStr::new("info"), OsStr::new("--json"), file.as_os_str()];
+    let info = json(args.into_iter().chain(filter.iter().map(OsStr::new)));
+    let [total, idle, kept, filtered] =
+        ["total", "idle", "kept", "filtered"].map(|name| number(&info, &format!("/samples/{name}")));
+    assert_eq!(kept + idle + filtered, total, "{filter:?}");
+    assert_eq!((total, idle), (79_528, 73_208), "idle samples are idle under any filter");
+    let stacks: u64 =
+        info["samples"]["stacks"].as_object().unwrap().values().filter_map(|n| n.as_u64()).sum();
+    assert_eq!(stacks, kept, "{filter:?}");
+    let of_processes: u64 = info["processes"].as_array().unwrap().iter().map(|p| number(p, "/samples")).sum();
+    assert_eq!(of_processes, kept, "{filter:?}");
+    Balance { kept }
+}
+
+/// Samples of one trace as one would count them by hand.
+fn kept_by_hand(trace: &Trace, filter: &Filter) -> u64 {
+    let keeps = |sample: &&Sample| {
+        let process = trace.process(sample.process).unwrap();
+        let seconds = trace.clock.seconds(sample.time);
+        let named = filter.names.iter().any(|name| name.eq_ignore_ascii_case(&process.name));
+        let all = filter.pids.is_empty() && filter.names.is_empty();
+        sample.context != Context::Idle
+            && (all || named || filter.pids.contains(&process.pid))
+            && (filter.tids.is_empty() || filter.tids.contains(&sample.tid))
+            && filter.from.is_none_or(|from| from <= seconds)
+            && filter.to.is_none_or(|to| seconds < to)
+    };
+    trace.samples.iter().filter(keeps).count() as u64
+}
