@@ -216,22 +216,14 @@ impl<'a> Work<'a> {
         let mut symbols = symbols.map_err(|error| error.to_string())?;
         let mut named = Named::default();
         let mut best = None;
-<<<<<<< HEAD
         let rvas = || self.hit.rvas.iter().filter_map(|rva| u32::try_from(*rva).ok());
         let image = image.as_ref().filter(|image| pdb.is_none() && image.is_managed());
         let precompiled = image.and_then(|image| precompiled::locations(image, rvas(), raw_names).ok());
         let mut precompiled = precompiled.unwrap_or_default();
         for rva in rvas() {
             if let Some(location) = precompiled.remove(&rva).or_else(|| symbols.lookup(rva)) {
-                best = best.max(Some(Quality::of(location.source)));
-                named.insert(u64::from(rva), functions(location));
-=======
-        for rva in &self.hit.rvas {
-            let location = u32::try_from(*rva).ok().and_then(|rva| symbols.lookup(rva));
-            if let Some(location) = location {
                 best = best.max(Some(Quality::of(&location)));
-                named.insert(*rva, functions(location));
->>>>>>> e2e
+                named.insert(u64::from(rva), functions(location));
             }
         }
         let from = from.to_owned();
