@@ -17,8 +17,15 @@ use serde::Serialize;
 
 use super::{output, symbols};
 
+const EXAMPLES: &str = "\
+Examples:
+  etwprof symbolize app.exe 0x1a2b 0x3c4d             by the PDB beside it, or from a symbol server
+  etwprof symbolize System.Private.CoreLib.dll 5e1f0  by the image's own ReadyToRun tables
+  etwprof symbolize app.exe - --json < rvas.txt       many, for scripts";
+
 /// Name addresses of an image: function, inlined calls, file and line
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Symbolize {
     /// Image (.exe, .dll, .sys ...), or a PDB without its image
     image: PathBuf,

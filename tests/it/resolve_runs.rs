@@ -20,11 +20,11 @@ const IMAGES: [(&str, &str); 4] = [
     ("debugpy/inject_dll_amd64.exe", "debugpy/inject_dll_amd64.pdb"),
 ];
 
-/// A trace over all images, and what a server has of their PDBs.
-/// Names of files with their bytes.
-type Files = Vec<(String, Vec<u8>)>;
+/// Path and contents.
+type OnServer = Vec<(String, Vec<u8>)>;
 
-fn several() -> Option<(Bench, Files)> {
+/// A trace over all images, and what a server has of their PDBs.
+fn several() -> Option<(Bench, OnServer)> {
     let root = data::file("pdb")?;
     let mut modules = Vec::new();
     let mut on_disk = Vec::new();
