@@ -296,6 +296,7 @@ impl Symbols {
 const SYMBOLS_EXAMPLES: &str = "\
 Examples:
   etwprof symbols trace.etl                                what is here, and what is missing
+  etwprof symbols trace.etl --places                       with every place that was asked
   etwprof symbols trace.etl --fetch                        fill the cache from the symbol servers
   etwprof symbols trace.etl --fetch --symbols srv*/mnt/cache*https://symbols.example.com";
 
@@ -317,6 +318,10 @@ pub(crate) struct SymbolsCommand {
     /// Ask servers again for what they did not have lately
     #[arg(long)]
     pub(crate) retry_failed: bool,
+
+    /// List every place that was asked, with its answer
+    #[arg(long)]
+    pub(crate) places: bool,
 
     /// Print JSON
     #[arg(long)]

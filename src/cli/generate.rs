@@ -7,10 +7,10 @@ use super::args::Args;
 use super::output;
 
 pub(super) fn completions(shell: clap_complete::Shell) -> Result<()> {
-    output::write(None, |mut out| {
-        clap_complete::generate(shell, &mut Args::command(), "etwprof", &mut out);
-        Ok(())
-    })
+    // Into memory first: it does not forgive a reader that goes away.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "etwprof", &mut script);
+    output::write(None, |out| out.write_all(&script))
 }
 
 pub(super) fn man(command: Option<&str>) -> Result<()> {

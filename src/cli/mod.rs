@@ -30,7 +30,7 @@ pub(crate) fn main() -> ExitCode {
         Some(Command::Info(info)) => info::run(&info, args.quiet),
         Some(Command::Events(events)) => events::run(&events, args.quiet),
         Some(Command::Symbols(symbols)) => symbols::run(&symbols, args.quiet),
-        Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize),
+        Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize, args.quiet),
         Some(Command::Completions { shell }) => generate::completions(shell),
         Some(Command::Man { command }) => generate::man(command.as_deref()),
         None => live::run(&args.live),
@@ -41,7 +41,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             anstream::eprintln!("{}error:{} {error:#}", args::ERROR, args::ERROR.render_reset());
-            ExitCode::FAILURE
+            if error.is::<output::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

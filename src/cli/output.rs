@@ -8,6 +8,11 @@ use anyhow::{Context, Result, bail};
 
 use super::args::{Format, Output};
 
+/// The command line is wrong in a way that clap does not see.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Usage(String);
+
 impl Output {
     /// The format that the flags ask for.
     pub(super) fn format(&self) -> Result<Format> {
@@ -30,10 +35,10 @@ fn by_ending(path: &Path) -> Result<Format> {
     ];
     match ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)) {
         Some((_, format)) => Ok(*format),
-        None => bail!(
+        None => bail!(Usage(format!(
             "-o {}: the ending names no format; use .svg, .folded, .txt or .tree.txt, or say -f FORMAT",
             path.display()
-        ),
+        ))),
     }
 }
 

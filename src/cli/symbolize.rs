@@ -5,12 +5,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use etwprof::mmap::Mapped;
+use etwprof::report::one_line;
 use etwprof::symbols::beside;
+use etwprof::symbols::identity;
+use etwprof::symbols::key::FileKey;
 use etwprof::symbols::native::{Location, NativeSymbols};
 use etwprof::symbols::pe::Image;
+use etwprof::symbols::precompiled;
+use etwprof::symbols::store::Request;
 use serde::Serialize;
 
-use super::output;
+use super::{output, symbols};
 
 /// Name addresses of an image: function, inlined calls, file and line
 #[derive(Debug, clap::Args)]
@@ -22,9 +27,25 @@ pub(crate) struct Symbolize {
     #[arg(value_name = "RVA", required = true)]
     rvas: Vec<String>,
 
-    /// PDB of the image [default: beside it, or at the path that it names]
+    /// PDB of the image [default: beside it, at the path that it names, then along --symbols]
     #[arg(long, value_name = "FILE")]
     pdb: Option<PathBuf>,
+
+    /// Look here for the PDB, before _NT_SYMBOL_PATH and in its syntax: a folder, srv*CACHE*URL, ... (repeatable)
+    #[arg(long, value_name = "PATH")]
+    symbols: Vec<String>,
+
+    /// Ask no symbol server; caches and folders are still looked into
+    #[arg(long)]
+    offline: bool,
+
+    /// Ask servers again for what they did not have lately
+    #[arg(long)]
+    retry_failed: bool,
+
+    /// Name precompiled .NET methods as their runtime does
+    #[arg(long)]
+    raw_names: bool,
 
     /// Print one JSON array, in the order of the addresses
     #[arg(long)]
@@ -70,7 +91,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-pub(super) fn run(args: &Symbolize) -> anyhow::Result<()> {
+pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
     let rvas = addresses(&args.rvas)?;
     let open = |path: &Path| Mapped::open(path).with_context(|| format!("cannot read {}", path.display()));
     let file = open(&args.image)?;
@@ -85,13 +106,7 @@ pub(super) fn run(args: &Symbolize) -> anyhow::Result<()> {
     };
     let pdb = match (&image, &args.pdb) {
         (Some(_), Some(path)) => Some(open(path)?),
-        (Some(image), None) => {
-            let found = beside::find(&args.image, image);
-            for (path, rejection) in &found.rejected {
-                eprintln!("warning: {} is not used: {rejection}", path.display());
-            }
-            found.pdb.map(|(_, pdb)| pdb)
-        }
+        (Some(image), None) => find_pdb(args, image, quiet)?.map(|path| open(&path)).transpose()?,
         (None, _) => None,
     };
     let bytes = if is_pdb { Some(&*file) } else { pdb.as_deref() };
@@ -100,7 +115,20 @@ pub(super) fn run(args: &Symbolize) -> anyhow::Result<()> {
         format!("cannot use the symbols in {}", path.display())
     })?;
 
-    let locations: Vec<_> = rvas.iter().map(|rva| (*rva, symbols.lookup(*rva))).collect();
+    let managed = image.as_ref().filter(|image| pdb.is_none() && image.is_managed());
+    let precompiled =
+        managed.map(|image| precompiled::locations(image, rvas.iter().copied(), args.raw_names));
+    let precompiled = match precompiled {
+        Some(Err(error)) if !quiet => {
+            anstream::eprintln!("warning: {}: {error}", args.image.display());
+            None
+        }
+        other => other.and_then(Result::ok),
+    };
+    let mut lookup = |rva: u32| {
+        precompiled.as_ref().and_then(|found| found.get(&rva).cloned()).or_else(|| symbols.lookup(rva))
+    };
+    let locations: Vec<_> = rvas.iter().map(|rva| (*rva, lookup(*rva))).collect();
     output::write(None, |mut out| {
         if args.json {
             let entries: Vec<_> =
@@ -110,6 +138,38 @@ pub(super) fn run(args: &Symbolize) -> anyhow::Result<()> {
         }
         locations.iter().try_for_each(|(rva, location)| write_line(&mut out, *rva, location.as_ref()))
     })
+}
+
+/// The PDB of `image`, at the usual places and along the symbol path. What was not found, or is another build's, is
+/// said on stderr.
+fn find_pdb(args: &Symbolize, image: &Image<'_>, quiet: bool) -> anyhow::Result<Option<PathBuf>> {
+    let Some(wanted) = image.native_pdb() else { return Ok(None) };
+    let image_path = std::path::absolute(&args.image).context("the current folder")?;
+    let path = symbols::symbol_path(&args.symbols)?;
+    let path = match image_path.parent() {
+        Some(folder) => path.behind(folder.to_owned()),
+        None => path,
+    };
+    let store = symbols::store(&path, args.offline, args.retry_failed);
+    let key = FileKey::pdb(&wanted.path, wanted.id.guid.to_bytes(), wanted.id.age);
+    let hints = beside::places(&image_path, &wanted);
+    let verify = |candidate: &Path| identity::check_pdb(candidate, wanted.id);
+    let talk = symbols::Talk::new(&path, args.offline, quiet);
+    let request = Request { key: &key, hints: &hints, ask_servers: true, verify: &verify };
+    let lookup = store.find_all(&[request], &|_, state| talk.on(wanted.file_name(), state)).pop();
+    talk.done();
+    let lookup = lookup.unwrap_or_default();
+    if !quiet {
+        let wrong = lookup.attempts.iter().filter(|attempt| attempt.outcome.is_wrong_file());
+        wrong.for_each(symbols::not_used);
+        if lookup.found.is_none() {
+            anstream::eprintln!("warning: {} was not found ({})", one_line(&key.to_string()), wanted.id);
+            for attempt in &lookup.attempts {
+                anstream::eprintln!("  {}", one_line(&attempt.to_string()));
+            }
+        }
+    }
+    Ok(lookup.found.map(|found| found.path))
 }
 
 fn addresses(args: &[String]) -> anyhow::Result<Vec<u32>> {

@@ -7,12 +7,14 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use etwprof::profile::{Filter, Naming, Profile};
+use etwprof::profile::{self, Filter, Naming, Profile};
 use etwprof::report::{bytes, count, one_line};
+use etwprof::symbols::lookup::Attempt;
 use etwprof::symbols::path::{Element, SymbolPath, Tier};
 use etwprof::symbols::resolver::{self, Hit, ModuleReport, Options, Symbols};
 use etwprof::symbols::store::{Progress, Store, StoreOptions, user_cache};
-use etwprof::symbols::{Unnamed, Wanted};
+use etwprof::symbols::verdict::Verdict;
+use etwprof::symbols::{Names, Unnamed, Wanted};
 use etwprof::trace::Trace;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -41,7 +43,8 @@ pub(super) fn named(trace: &Trace, filter: &Filter, args: &args::Symbols, quiet:
         samples: samples.get(&module).copied().unwrap_or(0),
         rvas,
     });
-    let options = Options { samples: bare.balance.kept, min_share: args.min_module_share };
+    let options =
+        Options { samples: bare.balance.kept, min_share: args.min_module_share, raw_names: args.raw_names };
     let path = symbol_path(&args.symbols)?;
     let store = store(&path, args.offline, args.retry_failed);
     let talk = Talk::new(&path, args.offline, quiet);
@@ -62,7 +65,7 @@ pub(super) fn store(path: &SymbolPath, offline: bool, retry_failed: bool) -> Sto
 }
 
 /// What is said on stderr while files are looked for.
-struct Talk {
+pub(super) struct Talk {
     /// Said once, when a server is about to be asked.
     announcement: Mutex<Option<String>>,
     bars: MultiProgress,
@@ -70,7 +73,7 @@ struct Talk {
 }
 
 impl Talk {
-    fn new(path: &SymbolPath, offline: bool, quiet: bool) -> Talk {
+    pub(super) fn new(path: &SymbolPath, offline: bool, quiet: bool) -> Talk {
         let servers: Vec<&str> = path
             .elements()
             .iter()
@@ -96,7 +99,7 @@ impl Talk {
         Talk { announcement: Mutex::new(announcement), bars, running: Mutex::default() }
     }
 
-    fn on(&self, name: &str, state: Progress<'_>) {
+    pub(super) fn on(&self, name: &str, state: Progress<'_>) {
         let mut running = self.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match state {
             Progress::Started => {
@@ -128,12 +131,13 @@ impl Talk {
         }
     }
 
-    fn done(&self) {
+    pub(super) fn done(&self) {
         let _shown_or_not = self.bars.clear();
     }
 }
 
-/// How much of the profile has names, and the modules that hurt most, on stderr.
+/// How much of the profile has names, the files that were found and not used, and the modules that hurt most, on
+/// stderr.
 pub(super) fn closing_lines(trace: &Trace, named: &Named) {
     let modules = &named.symbols.modules;
     if modules.is_empty() {
@@ -141,25 +145,59 @@ pub(super) fn closing_lines(trace: &Trace, named: &Named) {
     }
     let addresses: usize = modules.iter().map(|module| module.addresses).sum();
     let known: usize = modules.iter().map(|module| module.named).sum();
-    let share = 100.0 * known as f64 / addresses.max(1) as f64;
+    let kept = named.profile.balance.kept;
     anstream::eprintln!(
-        "{} of {} addresses named ({share:.0}%), in {} of {} modules",
+        "functions are known for {:.1}% of the samples, {} of {} addresses, in {} of {} modules",
+        percent(named_leaves(trace, named), kept),
         count(known as u64),
         count(addresses as u64),
         modules.iter().filter(|module| module.named > 0).count(),
         modules.len()
     );
     const SHOWN: usize = 3;
+    let wrong: Vec<&Attempt> = modules
+        .iter()
+        .filter(|module| !matches!(module.verdict, Verdict::Mismatch { .. }))
+        .flat_map(ModuleReport::wrong_files)
+        .collect();
+    for attempt in wrong.iter().take(SHOWN) {
+        not_used(attempt);
+    }
     let unnamed: Vec<&ModuleReport> = modules.iter().filter(|module| !module.verdict.is_named()).collect();
     for report in unnamed.iter().take(SHOWN) {
         let name = trace.module(report.module).map_or("", |module| module.file_name());
-        let share = 100.0 * report.samples as f64 / named.profile.balance.kept.max(1) as f64;
+        let share = percent(report.samples, kept);
         let cure = report.verdict.cure().map(|cure| format!("; {cure}")).unwrap_or_default();
-        anstream::eprintln!("  {} ({share:.1}% of samples): {}{cure}", one_line(name), report.verdict);
+        let verdict = report.verdict.to_string();
+        anstream::eprintln!("  {} ({share:.1}% of samples): {}{cure}", one_line(name), one_line(&verdict));
     }
-    if unnamed.len() > SHOWN {
-        anstream::eprintln!("  {} more; `etwprof symbols` lists all", unnamed.len() - SHOWN);
+    let hidden = wrong.len().saturating_sub(SHOWN) + unnamed.len().saturating_sub(SHOWN);
+    if hidden > 0 {
+        anstream::eprintln!("  {hidden} more; `etwprof symbols` lists all");
     }
+}
+
+/// Names a file of another build.
+pub(super) fn not_used(attempt: &Attempt) {
+    let (place, outcome) = (attempt.place.to_string(), attempt.outcome.to_string());
+    anstream::eprintln!("warning: {} is not used: {}", one_line(&place), one_line(&outcome));
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+/// Samples whose interrupted instruction lies in a function that is known.
+fn named_leaves(trace: &Trace, named: &Named) -> u64 {
+    let is_named = |sample: &&profile::Sample| {
+        let kernel = trace.is_kernel_address(sample.address);
+        let located = trace.mappings.at(sample.process, sample.address, kernel, sample.time);
+        let mapping = located.mapping.and_then(|index| trace.mappings.get(index));
+        mapping.is_some_and(|mapping| {
+            !named.symbols.functions(mapping.module, sample.address - mapping.base).is_empty()
+        })
+    };
+    named.profile.samples.iter().filter(is_named).count() as u64
 }
 
 /// One module as `etwprof symbols --json` prints it.
@@ -194,11 +232,13 @@ pub(super) fn run(args: &args::SymbolsCommand, quiet: bool) -> Result<()> {
             serde_json::to_writer_pretty(&mut out, &rows)?;
             return writeln!(out);
         }
-        table(&mut out, trace, &named)
+        table(&mut out, trace, &named, args.places)
     })?;
     if !quiet {
         let sizes = named.symbols.modules.iter().filter_map(|report| {
-            let etwprof::symbols::verdict::Verdict::Resolved { from } = &report.verdict else { return None };
+            let (Verdict::Resolved { from } | Verdict::PublicOnly { from }) = &report.verdict else {
+                return None;
+            };
             Some(std::fs::metadata(from).ok()?.len())
         });
         anstream::eprintln!("{} of symbols are used", bytes(sizes.sum()));
@@ -219,22 +259,26 @@ fn row<'a>(trace: &'a Trace, report: &ModuleReport) -> Option<Row<'a>> {
         verdict: report.verdict.word(),
         detail: report.verdict.to_string(),
         cure: report.verdict.cure(),
-        attempts: report.verdict.attempts().collect(),
+        attempts: report.attempts.iter().map(ToString::to_string).collect(),
     })
 }
 
-fn table(out: &mut impl Write, trace: &Trace, named: &Named) -> io::Result<()> {
+fn table(out: &mut impl Write, trace: &Trace, named: &Named, places: bool) -> io::Result<()> {
     writeln!(out, "{:>9}  {:>6}  {:>13}  {:<24}  verdict", "samples", "share", "named", "module")?;
     for report in &named.symbols.modules {
-        let share = 100.0 * report.samples as f64 / named.profile.balance.kept.max(1) as f64;
+        let share = percent(report.samples, named.profile.balance.kept);
         let name = trace.module(report.module).map_or("", |module| module.file_name());
         let (samples, name) = (count(report.samples), one_line(name));
         let known = format!("{} of {}", count(report.named as u64), count(report.addresses as u64));
-        writeln!(
-            out,
-            "{samples:>9}  {share:>5.1}%  {known:>13}  {name:<24}  {}",
-            one_line(&report.verdict.to_string())
-        )?;
+        let verdict = report.verdict.to_string();
+        writeln!(out, "{samples:>9}  {share:>5.1}%  {known:>13}  {name:<24}  {}", one_line(&verdict))?;
+        let shown = report.attempts.iter().filter(|attempt| places || attempt.outcome.is_wrong_file());
+        for attempt in shown {
+            writeln!(out, "{:37}{}", "", one_line(&attempt.to_string()))?;
+        }
+        if let Some(cure) = report.verdict.cure().filter(|_| places) {
+            writeln!(out, "{:37}cure: {cure}", "")?;
+        }
     }
     Ok(())
 }

@@ -44,7 +44,8 @@ pub(super) fn open(path: &Path, bytes: &[u8]) -> Result<Vec<LogFile>, EtlError> 
         if name.len() > LONGEST_NAME {
             return Err(broken(ZipError::InvalidArchive("a member's name is too long".into())));
         }
-        let map = unpack(&mut member, left).map_err(|error| broken(ZipError::Io(error)))?;
+        let map = if member.size() <= left { unpack(&mut member, left) } else { Ok(None) };
+        let map = map.map_err(|error| broken(ZipError::Io(error)))?;
         let Some(map) = map else {
             return Err(EtlError::ArchiveTooLarge { path: path.to_owned(), member: name, limit });
         };

@@ -131,8 +131,9 @@ impl Cursor {
     }
 }
 
-/// True where a buffer's records end without a fault: at the end, or at fill bytes (zeros or 0xFF).
+/// True where a buffer's records end without a fault: at the end, or where nothing but fill follows.
 pub(super) fn ends_well(records: &[u8], end: usize) -> bool {
     let rest = records.get(end..).unwrap_or_default();
-    rest.len() < 8 || rest.starts_with(&[0; 4]) || rest.starts_with(&[0xff; 4])
+    let fill = |byte| rest.iter().all(|other| *other == byte);
+    rest.len() < 8 || fill(0) || fill(0xff)
 }

@@ -1,7 +1,7 @@
 //! One .etl file: its bytes, its header record, and the index of its buffers.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
 use crate::event::Ticks;
@@ -196,23 +196,22 @@ impl<'a> Index<'a> {
         BufferHeader::read(self.bytes.get(offset..)?).filter(BufferHeader::plausible)
     }
 
-    /// The header's size, or a better one where the header's leads into nowhere: up to a compressed buffer that
-    /// starts inside it, or the session's size where that leads to a buffer.
+    /// The header's size; or where that leads into nowhere or across another buffer, a better one: the session's size
+    /// where that leads to a buffer, else up to the next buffer inside.
     fn trusted_size(&mut self, offset: usize, header: &BufferHeader) -> usize {
         let size = header.size as usize;
         let leads = |size: usize| {
             let next = offset + size;
             next == self.bytes.len() || next < self.bytes.len() && self.header_at(next).is_some()
         };
-        let first = self.buffers.is_empty();
-        if first || !header.compressed() && size == self.session_size || leads(size) {
+        let usual = Some(self.session_size).filter(|usual| !header.compressed() && *usual >= buffer::HEADER);
+        if usual == Some(size) {
             return size;
         }
-        let better = if header.compressed() {
-            let end = (offset + size).min(self.bytes.len());
-            (offset + buffer::HEADER..end).find(|next| self.chain_at(*next)).map(|next| next - offset)
-        } else {
-            Some(self.session_size).filter(|size| *size >= buffer::HEADER && leads(*size))
+        let better = match usual.filter(|usual| leads(*usual)) {
+            Some(usual) if usual < size || !leads(size) => Some(usual),
+            _ if leads(size) => None,
+            _ => self.find_buffer(offset + buffer::HEADER..offset + size).map(|next| next - offset),
         };
         if better.is_some() {
             self.report(offset, DamageKind::BufferSize { size: header.size });
@@ -269,24 +268,29 @@ impl<'a> Index<'a> {
     }
 
     fn is_fill(&self, buffer: &Buffer) -> bool {
-        let records = self.bytes.get(buffer.offset + buffer::HEADER..).unwrap_or_default();
+        let end = buffer.offset + buffer.stored.min(buffer.saved);
+        let records = self.bytes.get(buffer.offset + buffer::HEADER..end).unwrap_or_default();
         !buffer.compressed && buffer::ends_well(records, 0)
     }
 
     /// Finds the next believable buffer behind `offset`, and reports what lies between.
     fn resynchronise(&mut self, offset: usize) -> usize {
-        let next = if self.compressed {
-            // Compressed buffers start at any byte; the checks of two headers in a row make a chance hit unlikely.
-            (offset + 1..self.bytes.len()).find(|next| self.chain_at(*next))
-        } else {
-            // Sizes are multiples of the smallest that Windows gives a buffer, and so are the places.
-            const SMALLEST: usize = 512;
-            let places = (offset + 1).next_multiple_of(SMALLEST)..self.bytes.len();
-            places.step_by(SMALLEST).find(|next| self.header_at(*next).is_some())
-        };
-        let next = next.unwrap_or(self.bytes.len());
+        let next = self.find_buffer(offset + 1..self.bytes.len()).unwrap_or(self.bytes.len());
         self.report(offset, DamageKind::NotABuffer { skipped: next - offset });
         next
+    }
+
+    /// The first place in `places` where a buffer can be believed to start.
+    fn find_buffer(&self, places: Range<usize>) -> Option<usize> {
+        let mut places = places.start..places.end.min(self.bytes.len());
+        if self.compressed {
+            // Compressed buffers start at any byte; the checks of two headers in a row make a chance hit unlikely.
+            return places.find(|next| self.chain_at(*next));
+        }
+        // Sizes are multiples of the smallest that Windows gives a buffer, and so are the places.
+        const SMALLEST: usize = 512;
+        let mut aligned = (places.start.next_multiple_of(SMALLEST)..places.end).step_by(SMALLEST);
+        aligned.find(|next| self.header_at(*next).is_some())
     }
 
     /// True where a compressed buffer starts and another one, or the end of the file, follows it.

@@ -180,10 +180,10 @@ impl Builder<'_> {
             self.chains.clear();
         }
         let trace = self.trace;
-        let located = trace.mappings.at(site.process, site.address, kernel, time);
+        // A return address is behind its call, which may be the last instruction of its function and its module.
+        let looked_up = site.address.saturating_sub(u64::from(site.is_return));
+        let located = trace.mappings.at(site.process, looked_up, kernel, time);
         let mapping = located.mapping.and_then(|index| trace.mappings.get(index));
-        // A return address is behind its call, which may be the last instruction of its function.
-        let looked_up = site.address - u64::from(site.is_return);
         let code = if kernel { CodeAt::NOTHING } else { trace.code.at(site.process, looked_up, time) };
         let start = self.chains.len() as u32;
         let mut remembered = Remembered::new(located, code);
@@ -221,7 +221,10 @@ impl Builder<'_> {
         let naming = self.naming;
         for function in functions.iter().filter(|function| !function.inlined || naming.inlined) {
             let text = naming.text(module_name, function);
-            let category = category.of_function(&function.name);
+            let category = match function.managed {
+                true => Category::ManagedPrecompiled,
+                false => category.of_function(&function.name),
+            };
             self.push(Frame { text, category, module, inlined: function.inlined, unresolved: None });
         }
         !functions.is_empty()

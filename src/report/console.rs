@@ -159,7 +159,7 @@ impl<W: Write> Printer<'_, W> {
         let frame = self.tree.frame(node);
         let text = frame.map_or("", |frame| frame.text.as_str());
         let style = style(frame.map_or(Category::Unresolved, |frame| frame.category));
-        let inlined = if frame.is_some_and(|frame| frame.inlined) { " (inlined)" } else { "" };
+        let inlined = frame.is_some_and(|frame| frame.inlined);
         let exclusive = self.percent(node.exclusive());
         let heat = if exclusive >= 10.0 {
             HOT
@@ -176,10 +176,11 @@ impl<W: Write> Printer<'_, W> {
             count(node.exclusive()),
         );
         let text = self.cut(&one_line(text), indent, connector);
-        writeln!(
-            self.out,
-            "{numbers}  {DIM}{indent}{connector}{DIM:#}{style}{text}{style:#}{DIM}{inlined}{DIM:#}"
-        )
+        write!(self.out, "{numbers}  {DIM}{indent}{connector}{DIM:#}{style}{text}{style:#}")?;
+        if inlined {
+            write!(self.out, "{DIM} (inlined){DIM:#}")?;
+        }
+        writeln!(self.out)
     }
 
     fn hidden(&mut self, nodes: usize, samples: u64, indent: &str, connector: &str) -> io::Result<()> {

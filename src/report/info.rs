@@ -289,7 +289,7 @@ fn utc(filetime: i64) -> Option<String> {
         return None;
     }
     let since = u64::try_from(filetime - UNIX_EPOCH).ok()?;
-    let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(since * 100);
+    let time = SystemTime::UNIX_EPOCH + Duration::new(since / 10_000_000, (since % 10_000_000) as u32 * 100);
     Some(humantime::format_rfc3339_micros(time).to_string())
 }
 
@@ -591,4 +591,18 @@ fn shortened(text: &str) -> String {
         return text.to_owned();
     }
     text.chars().take(LONGEST - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::utc;
+
+    #[test]
+    fn times_that_nobody_records_at_are_none() {
+        assert_eq!(utc(133_916_868_000_000_010).as_deref(), Some("2025-05-14T09:00:00.000001Z"));
+        assert_eq!(utc(441_481_535_999_999_990).as_deref(), Some("2999-12-31T23:59:59.999999Z"));
+        for filetime in [i64::MIN, 0, 116_444_735_999_999_999, 441_481_536_000_000_000, i64::MAX] {
+            assert_eq!(utc(filetime), None);
+        }
+    }
 }

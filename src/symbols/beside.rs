@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::debug_id::DebugId;
 use super::native::pdb;
-use super::pe::{Image, PdbKind};
+use super::pe::{Image, PdbKind, PdbReference};
 use crate::mmap::Mapped;
 
 /// A PDB that was found and opened, with the files that were looked at and are not it.
@@ -32,30 +32,38 @@ pub enum Rejection {
     Unreadable(#[from] pdb::PdbError),
 }
 
-/// Looks for the Windows PDB of the image at `path`: under the name that the image gives, beside the image; under
-/// the image's own name, with its extension replaced or followed by `.pdb`; at the very path that the image gives.
+/// Where the PDB of the image at `image` may lie: under the name that the image gives, beside the image; under the
+/// image's own name, with its extension replaced or followed by `.pdb`; at the very path that the image gives.
+pub fn places(image: &Path, pdb: &PdbReference) -> Vec<PathBuf> {
+    let mut appended = image.as_os_str().to_owned();
+    appended.push(".pdb");
+    let mut places = vec![image.with_file_name(pdb.file_name())];
+    let given = Some(&pdb.path).filter(|path| path.contains(['/', '\\'])).map(PathBuf::from);
+    for place in [image.with_extension("pdb"), PathBuf::from(appended)].into_iter().chain(given) {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// Looks for the Windows PDB of the image at `path` in its [`places`].
 pub fn find(path: &Path, image: &Image<'_>) -> Found {
     let mut found = Found::default();
     for wanted in image.pdbs().iter().filter(|pdb| pdb.kind == PdbKind::Windows) {
-        let beside = path.with_file_name(wanted.file_name());
-        let mut appended = path.as_os_str().to_owned();
-        appended.push(".pdb");
-        let candidates =
-            [beside, path.with_extension("pdb"), PathBuf::from(appended), PathBuf::from(&wanted.path)];
-        for (index, candidate) in candidates.iter().enumerate() {
-            let is_repeated = candidates.iter().take(index).any(|earlier| earlier == candidate);
+        for candidate in places(path, wanted) {
             // A file that is not there or cannot be opened is no news: most images travel without their PDB.
-            let Some(file) = (!is_repeated).then(|| Mapped::open(candidate).ok()).flatten() else { continue };
+            let Ok(file) = Mapped::open(&candidate) else { continue };
             match pdb::id(&file) {
                 Ok(id) if id == wanted.id => {
-                    found.pdb = Some((candidate.clone(), file));
+                    found.pdb = Some((candidate, file));
                     return found;
                 }
                 Ok(id) => {
                     let rejection = Rejection::OtherBuild { found: id, expected: wanted.id };
-                    found.rejected.push((candidate.clone(), rejection));
+                    found.rejected.push((candidate, rejection));
                 }
-                Err(error) => found.rejected.push((candidate.clone(), error.into())),
+                Err(error) => found.rejected.push((candidate, error.into())),
             }
         }
     }

@@ -1,9 +1,12 @@
 //! Is this the file that was asked for? The checks that every file passes before it is used or cached.
 
-use std::path::Path;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::debug_id::DebugId;
-use super::key::PORTABLE_AGE;
+use super::key::{FileId, PORTABLE_AGE};
 use super::lookup::Verdict;
 use super::native::pdb;
 use super::pe::Image;
@@ -11,15 +14,15 @@ use crate::guid::Guid;
 use crate::mmap::Mapped;
 
 /// A portable PDB begins as all ECMA-335 metadata does.
-const METADATA: &[u8] = b"BSJB";
+const METADATA: [u8; 4] = *b"BSJB";
 
 /// Checks a candidate for the PDB with this GUID and age.
-pub(super) fn check_pdb(path: &Path, wanted: DebugId) -> Verdict {
+pub fn check_pdb(path: &Path, wanted: DebugId) -> Verdict {
     let bytes = match Mapped::open(path) {
         Ok(bytes) => bytes,
         Err(error) => return Verdict::Unreadable(error.to_string()),
     };
-    if bytes.starts_with(METADATA) {
+    if bytes.starts_with(&METADATA) {
         return match portable_guid(&bytes) {
             Some(guid) if guid == wanted.guid => Verdict::Matches,
             Some(guid) => Verdict::Differs(format!("{guid} (portable)")),
@@ -33,22 +36,63 @@ pub(super) fn check_pdb(path: &Path, wanted: DebugId) -> Verdict {
     }
 }
 
-/// Checks a candidate for the image with this time stamp and size.
-pub(super) fn check_image(path: &Path, timestamp: u32, size: u32) -> Verdict {
-    let bytes = match Mapped::open(path) {
-        Ok(bytes) => bytes,
-        Err(error) => return Verdict::Unreadable(error.to_string()),
-    };
-    match Image::parse(&bytes) {
-        Ok(image) if image.timestamp == timestamp && image.size_of_image == size => Verdict::Matches,
-        Ok(image) => Verdict::Differs(format!("{:08X}{:x}", image.timestamp, image.size_of_image)),
-        Err(error) => Verdict::Unreadable(error.to_string()),
+/// What a trace tells of an image.
+///
+/// The size alone, in whole pages, proves nothing. A load and a merged trace tell the time stamp. The rundown of an
+/// unmerged one tells at most the checksum, which Windows' own files have and others often lack. Of those, the
+/// file at the recorded path is taken if nobody has written to it since: it was mapped when the recording began.
+#[derive(Clone, Debug)]
+pub(super) struct ImageEvidence {
+    /// SizeOfImage.
+    pub(super) size: u32,
+    pub(super) timestamp: Option<u32>,
+    pub(super) checksum: Option<u32>,
+    /// Where the trace says that it is.
+    pub(super) path: PathBuf,
+    /// When the recording began.
+    pub(super) recorded: Option<SystemTime>,
+}
+
+impl ImageEvidence {
+    /// Checks a candidate for the image.
+    pub(super) fn check(&self, path: &Path) -> Verdict {
+        let bytes = match Mapped::open(path) {
+            Ok(bytes) => bytes,
+            Err(error) => return Verdict::Unreadable(error.to_string()),
+        };
+        let image = match Image::parse(&bytes) {
+            Ok(image) => image,
+            Err(error) => return Verdict::Unreadable(error.to_string()),
+        };
+        let id = FileId::Image { timestamp: image.timestamp, size_of_image: image.size_of_image };
+        let same = match (self.timestamp, self.checksum) {
+            (Some(timestamp), _) => image.timestamp == timestamp,
+            (None, Some(checksum)) => image.checksum == checksum,
+            (None, None) => path == self.path && !self.written_since(path),
+        };
+        match same && image.size_of_image == self.size {
+            true => Verdict::Matches,
+            false if self.timestamp.is_some() => Verdict::Differs(id.to_string()),
+            false => match self.checksum {
+                Some(_) => Verdict::Differs(format!("{id} with checksum {:08x}", image.checksum)),
+                None => Verdict::Differs(format!("{id}, written after the recording began")),
+            },
+        }
+    }
+
+    fn written_since(&self, path: &Path) -> bool {
+        let written = std::fs::metadata(path).and_then(|metadata| metadata.modified());
+        match (written, self.recorded) {
+            (Ok(written), Some(recorded)) => written >= recorded,
+            _ => true,
+        }
     }
 }
 
-/// True for the bytes of a portable PDB.
-pub(super) fn is_portable_pdb(bytes: &[u8]) -> bool {
-    bytes.starts_with(METADATA)
+/// True for a portable PDB, which tells nothing of machine code.
+pub(super) fn is_portable_pdb(path: &Path) -> bool {
+    let mut start = [0; METADATA.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == METADATA
 }
 
 /// The GUID of a portable PDB: the first 16 bytes of its `#Pdb` stream (the Portable PDB format, "#Pdb stream").

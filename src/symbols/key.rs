@@ -12,6 +12,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::debug_id::DebugId;
+
 /// The longest file name taken from a trace, in bytes of UTF-8. File systems stop at 255.
 const MAX_NAME: usize = 200;
 
@@ -76,6 +78,10 @@ impl FileKey {
     /// `guid` is the 16 bytes of the RSDS record.
     pub fn pdb(path: &str, guid: [u8; 16], age: u32) -> FileKey {
         FileKey::new(path, FileId::Pdb { guid, age })
+    }
+
+    pub(super) fn of_pdb(path: &str, id: DebugId) -> FileKey {
+        FileKey::pdb(path, id.guid.to_bytes(), id.age)
     }
 
     /// The key of a portable PDB (the symbol file of managed code), which is stored without an age.

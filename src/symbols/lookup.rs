@@ -107,8 +107,10 @@ pub enum Outcome {
     Unreadable(String),
     /// The name in the trace is none that a file may have.
     RefusedName(RefusedName),
-    /// The path in the trace, or in a `file.ptr`, leads where none from outside is followed.
+    /// The path in a `file.ptr` leads where none from outside is followed.
     RefusedPath(&'static str),
+    /// The same of a path in the trace.
+    RefusedHint(&'static str),
     /// Larger than the limits allow.
     OverLimit {
         /// The size announced or reached, in bytes.
@@ -131,6 +133,13 @@ pub enum Outcome {
     OtherSystem,
 }
 
+impl Outcome {
+    /// True for a file of another build.
+    pub fn is_wrong_file(&self) -> bool {
+        matches!(self, Outcome::WrongFile { .. })
+    }
+}
+
 impl Lookup {
     pub(super) fn note(&mut self, place: Place, outcome: Outcome) {
         self.attempts.push(Attempt { place, outcome });
@@ -140,10 +149,12 @@ impl Lookup {
     pub fn reason(&self) -> Option<&Attempt> {
         let rank = |o: &Outcome| match o {
             Outcome::Found => 0,
-            Outcome::NotThere | Outcome::OtherSystem => 1,
-            Outcome::Offline => 2,
-            Outcome::Remembered { .. } => 3,
-            _ => 4,
+            // Paths that the trace happens to name.
+            Outcome::OtherSystem | Outcome::RefusedHint(_) => 1,
+            Outcome::NotThere => 2,
+            Outcome::Offline => 3,
+            Outcome::Remembered { .. } => 4,
+            _ => 5,
         };
         // The first of the highest rank: `max_by_key` would give the last.
         self.attempts.iter().rev().max_by_key(|a| rank(&a.outcome))
@@ -189,7 +200,7 @@ impl fmt::Display for Outcome {
             Outcome::WrongFile { found, wanted } => write!(f, "another file: it is {found}, wanted {wanted}"),
             Outcome::Unreadable(why) => write!(f, "not usable: {why}"),
             Outcome::RefusedName(why) => write!(f, "not a file name that is looked up: {why}"),
-            Outcome::RefusedPath(why) => write!(f, "not opened: {why}"),
+            Outcome::RefusedPath(why) | Outcome::RefusedHint(why) => write!(f, "not opened: {why}"),
             Outcome::OverLimit { size, limit } => write!(f, "{size} bytes is over the limit of {limit}"),
             Outcome::NotStored(why) => write!(f, "could not be stored: {why}"),
             Outcome::Remembered { cause, at } => {

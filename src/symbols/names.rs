@@ -19,6 +19,8 @@ pub struct Function {
     pub inlined: bool,
     /// True for the nearest name before the address, without proof that the code is its.
     pub approximate: bool,
+    /// True for a precompiled .NET method.
+    pub managed: bool,
 }
 
 /// Names code addresses of modules.

@@ -91,6 +91,13 @@ impl SymbolPath {
         Ok(path)
     }
 
+    /// This path behind a folder.
+    #[must_use]
+    pub fn behind(mut self, folder: PathBuf) -> SymbolPath {
+        self.elements.insert(0, Element::Folder(folder));
+        self
+    }
+
     /// The elements, in order.
     pub fn elements(&self) -> &[Element] {
         &self.elements

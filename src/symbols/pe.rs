@@ -154,6 +154,8 @@ pub struct Image<'a> {
     pub timestamp: u32,
     /// Bytes of address space it takes when loaded.
     pub size_of_image: u32,
+    /// Of the file's bytes; 0 where the linker was not asked for one.
+    pub checksum: u32,
     /// The load address it was linked for.
     pub image_base: u64,
     /// The processor.
@@ -199,6 +201,7 @@ impl<'a> Image<'a> {
             data,
             timestamp: headers.file_header().time_date_stamp.get(LE),
             size_of_image: headers.optional_header().size_of_image(),
+            checksum: headers.optional_header().check_sum(),
             image_base: headers.optional_header().image_base(),
             machine: headers.file_header().machine.get(LE).0.into(),
             sections: sections.collect(),
@@ -275,6 +278,12 @@ impl<'a> Image<'a> {
             })
         })
         .collect()
+    }
+
+    /// The Windows PDB of the machine code; of an NGEN image that is not the IL's.
+    pub fn native_pdb(&self) -> Option<PdbReference> {
+        let windows = self.pdbs().into_iter().filter(|pdb| pdb.kind == PdbKind::Windows);
+        windows.min_by_key(|pdb| !pdb.file_name().to_ascii_lowercase().ends_with(".ni.pdb"))
     }
 
     /// The portable PDB inside the image: its size when inflated, in bytes, and its raw deflate stream.

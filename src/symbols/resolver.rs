@@ -3,21 +3,29 @@
 //! Symbols are looked for after the recording has been read, only for modules that samples hit, the biggest share
 //! first. Files are found (and fetched) in parallel, then modules are resolved in parallel; each distinct address is
 //! looked up once. Whatever comes of a module is its [`Verdict`].
+//!
+//! The PDB comes first: the trace names it, or the image on this machine does. An image is fetched only where there
+//! is no PDB, for its exports. Where there is one, an image that is here already helps: its exception table bounds
+//! public symbols, which have no size.
 
-use std::path::PathBuf;
-use std::sync::Mutex;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 
 use super::debug_id::DebugId;
-use super::identity;
+use super::identity::{self, ImageEvidence};
 use super::key::FileKey;
-use super::lookup::Lookup;
+use super::lookup::{Attempt, Lookup};
 use super::names::{Function, Names};
-use super::native::{Location, NativeSymbols, Source};
-use super::pe::{Image, PdbKind};
+use super::native::{Location, NativeError, NativeSymbols, Source};
+use super::pe::Image;
+use super::precompiled;
 use super::store::{Progress, Request, Store};
 use super::verdict::Verdict;
 use crate::mmap::Mapped;
@@ -41,15 +49,20 @@ pub struct Options {
     pub samples: u64,
     /// Skip modules with a smaller share, in percent.
     pub min_share: f64,
+    /// Name .NET methods as their runtime does.
+    pub raw_names: bool,
 }
 
 /// The names of a trace, and what became of its modules.
 #[derive(Debug, Default)]
 pub struct Symbols {
-    functions: FxHashMap<ModuleId, FxHashMap<u64, Vec<Function>>>,
+    functions: FxHashMap<ModuleId, Named>,
     /// One for each hit module, biggest share first.
     pub modules: Vec<ModuleReport>,
 }
+
+/// By RVA, outermost function first.
+type Named = FxHashMap<u64, Vec<Function>>;
 
 /// What became of one module.
 #[derive(Clone, Debug)]
@@ -64,6 +77,15 @@ pub struct ModuleReport {
     pub named: usize,
     /// Why.
     pub verdict: Verdict,
+    /// Every place that was asked for its PDB, then for its image if that was needed, with the answers.
+    pub attempts: Vec<Attempt>,
+}
+
+impl ModuleReport {
+    /// Files of other builds: they were found at a place of its files and not used.
+    pub fn wrong_files(&self) -> impl Iterator<Item = &Attempt> {
+        self.attempts.iter().filter(|attempt| attempt.outcome.is_wrong_file())
+    }
 }
 
 impl Names for Symbols {
@@ -72,31 +94,36 @@ impl Names for Symbols {
     }
 }
 
-/// Finds the symbols of `hits` and names their addresses. `progress` is told of each file that is looked for.
+/// Told of each file that is looked for, by its name. Called from several threads.
+pub type OnProgress<'a> = dyn Fn(&str, Progress<'_>) + Sync + 'a;
+
+/// Finds the symbols of `hits` and names their addresses.
 pub fn resolve(
     trace: &Trace,
     mut hits: Vec<Hit>,
     store: &Store,
     options: &Options,
-    progress: &(dyn Fn(&str, Progress<'_>) + Sync),
+    progress: &OnProgress<'_>,
 ) -> Symbols {
     hits.sort_by_key(|hit| (std::cmp::Reverse(hit.samples), hit.module));
     let mut work: Vec<Work<'_>> = hits.iter().filter_map(|hit| Work::new(trace, hit, options)).collect();
     find_pdbs(&mut work, store, progress);
     find_images(&mut work, store, progress);
-    // An image may tell the PDB that the trace does not.
+    // An image may have told the PDB that the trace does not.
     find_pdbs(&mut work, store, progress);
-    let resolved = in_parallel(&work, |work| work.resolve());
+    let resolved = in_parallel(&work, |work| work.resolve(options.raw_names));
     let mut symbols = Symbols::default();
     for (work, (functions, verdict)) in work.into_iter().zip(resolved) {
+        let named = functions.len();
+        symbols.functions.insert(work.hit.module, functions);
         symbols.modules.push(ModuleReport {
             module: work.hit.module,
             samples: work.hit.samples,
             addresses: work.hit.rvas.len(),
-            named: functions.len(),
+            named,
             verdict,
+            attempts: work.attempts(),
         });
-        symbols.functions.insert(work.hit.module, functions);
     }
     symbols
 }
@@ -107,227 +134,269 @@ struct Work<'a> {
     module: &'a Module,
     percent: f64,
     skipped: bool,
+    evidence: Option<ImageEvidence>,
     pdb_key: Option<(FileKey, DebugId)>,
+    /// `None` until it was looked for.
     pdb: Option<Lookup>,
     image: Option<Lookup>,
 }
-
-type Named = FxHashMap<u64, Vec<Function>>;
 
 impl<'a> Work<'a> {
     fn new(trace: &'a Trace, hit: &'a Hit, options: &Options) -> Option<Work<'a>> {
         let module = trace.module(hit.module)?;
         let percent = 100.0 * hit.samples as f64 / options.samples.max(1) as f64;
-        let pdb_key = module.pdb.as_ref().map(|pdb| {
-            (FileKey::pdb(&pdb.name, pdb.guid.to_bytes(), pdb.age), DebugId { guid: pdb.guid, age: pdb.age })
+        let evidence = u32::try_from(module.size).ok().filter(|_| !module.path.is_empty());
+        let evidence = evidence.map(|size| ImageEvidence {
+            size,
+            timestamp: Some(module.timestamp).filter(|timestamp| *timestamp != 0),
+            checksum: Some(module.checksum).filter(|checksum| *checksum != 0),
+            path: PathBuf::from(&module.path),
+            recorded: system_time(trace.clock.base_utc),
         });
-        let skipped = percent < options.min_share;
-        Some(Work { hit, module, percent, skipped, pdb_key, pdb: None, image: None })
+        let pdb_id = |pdb: &crate::trace::PdbId| DebugId { guid: pdb.guid, age: pdb.age };
+        Some(Work {
+            hit,
+            module,
+            percent,
+            skipped: percent < options.min_share,
+            evidence,
+            pdb_key: module.pdb.as_ref().map(|pdb| (FileKey::of_pdb(&pdb.name, pdb_id(pdb)), pdb_id(pdb))),
+            pdb: None,
+            image: None,
+        })
     }
 
-    fn found_pdb(&self) -> Option<&PathBuf> {
+    fn found_pdb(&self) -> Option<&Path> {
         Some(&self.pdb.as_ref()?.found.as_ref()?.path)
     }
 
-    fn found_image(&self) -> Option<&PathBuf> {
+    fn found_image(&self) -> Option<&Path> {
         Some(&self.image.as_ref()?.found.as_ref()?.path)
     }
 
     /// The recorded path of the PDB, and its name beside the image.
     fn pdb_hints(&self) -> Vec<PathBuf> {
         let Some((key, _)) = &self.pdb_key else { return Vec::new() };
-        let recorded = key.recorded();
-        let mut hints = Vec::new();
-        if recorded.contains(['\\', '/']) {
-            hints.push(PathBuf::from(recorded));
-        }
-        let folder = self.module.path.len() - self.module.file_name().len();
-        if let (Some(folder), Ok(name)) =
-            (self.module.path.get(..folder).filter(|f| !f.is_empty()), key.name())
-        {
-            hints.push(PathBuf::from(format!("{folder}{name}")));
-        }
-        hints
-    }
-
-    fn image_key(&self) -> Option<(FileKey, u32, u32)> {
-        let size = u32::try_from(self.module.size).ok()?;
-        let timestamp = Some(self.module.timestamp).filter(|timestamp| *timestamp != 0)?;
-        Some((FileKey::image(&self.module.path, timestamp, size), timestamp, size))
+        let recorded = Some(key.recorded()).filter(|recorded| recorded.contains(['\\', '/']));
+        let folder =
+            self.module.path.strip_suffix(self.module.file_name()).filter(|folder| !folder.is_empty());
+        let beside = folder.zip(key.name().ok()).map(|(folder, name)| format!("{folder}{name}"));
+        recorded.map(PathBuf::from).into_iter().chain(beside.map(PathBuf::from)).collect()
     }
 
     /// A PDB of machine code is all that names need. Without one, or with one of IL, the image may help.
     fn needs_image(&self) -> bool {
-        let portable = || {
-            let path = self.found_pdb()?;
-            Some(identity::is_portable_pdb(&Mapped::open(path).ok()?))
-        };
-        !self.skipped && self.image.is_none() && portable().unwrap_or(true)
+        self.found_pdb().is_none_or(identity::is_portable_pdb)
     }
 
     /// Names the addresses with what was found.
-    fn resolve(&self) -> (Named, Verdict) {
-        let none = Named::default();
+    fn resolve(&self, raw_names: bool) -> (Named, Verdict) {
+        let nothing = |verdict| (Named::default(), verdict);
         if self.skipped {
-            return (none, Verdict::Skipped { percent: self.percent });
+            return nothing(Verdict::Skipped { percent: self.percent });
         }
-        let unreadable = |path: &PathBuf, reason: &dyn std::fmt::Display| Verdict::Unreadable {
-            file: path.display().to_string(),
-            reason: reason.to_string(),
-        };
-        let open = |path: Option<&PathBuf>| {
-            path.map(|path| Mapped::open(path).map_err(|error| unreadable(path, &error)))
-        };
-        let (pdb_file, image_file) =
-            match (open(self.found_pdb()).transpose(), open(self.found_image()).transpose()) {
-                (Err(verdict), _) | (_, Err(verdict)) => return (none, verdict),
-                (Ok(pdb), Ok(image)) => (pdb, image),
-            };
-        let pdb = pdb_file.as_deref().filter(|bytes| !identity::is_portable_pdb(bytes));
-        let image = match image_file.as_deref().map(Image::parse).transpose() {
-            Ok(image) => image,
-            Err(error) => {
-                let path = self.found_image().cloned().unwrap_or_default();
-                return (none, unreadable(&path, &error));
-            }
-        };
-        let from = match (pdb, image.is_some()) {
-            (Some(_), _) => self.found_pdb(),
-            (None, true) => self.found_image(),
-            (None, false) => return (none, self.missing()),
-        };
-        let from = from.cloned().unwrap_or_default();
-        let mut symbols = match NativeSymbols::open(image.as_ref(), pdb) {
-            Ok(symbols) => symbols,
-            Err(error) => return (none, unreadable(&from, &error)),
-        };
-        let mut named = Named::default();
-        let mut best = None;
-        for rva in &self.hit.rvas {
-            let location = u32::try_from(*rva).ok().and_then(|rva| symbols.lookup(rva));
-            if let Some(location) = location {
-                best = best.max(Some(rank(location.source)));
-                named.insert(*rva, functions(location));
-            }
-        }
-        let from = from.display().to_string();
-        let verdict = match best {
-            Some(Rank::Full) => Verdict::Resolved { from },
-            Some(Rank::Public) => Verdict::PublicOnly { from },
-            Some(Rank::Export) => Verdict::ExportsOnly { from, pdb: self.pdb.clone() },
-            None if pdb.is_some() => Verdict::NoNames { from },
-            None => self.missing(),
-        };
-        (named, verdict)
+        guarded(|| self.name_addresses(raw_names)).unwrap_or_else(|reason| nothing(self.unreadable(&reason)))
     }
 
-    /// Why there is nothing to name the module with.
-    fn missing(&self) -> Verdict {
-        match (&self.pdb, &self.image) {
-            (Some(lookup), _) => Verdict::NotFound { lookup: lookup.clone() },
-            (None, Some(image)) if self.pdb_key.is_none() => Verdict::NoId { image: image.clone() },
-            (None, image) => Verdict::NotFound { lookup: image.clone().unwrap_or_default() },
+    fn name_addresses(&self, raw_names: bool) -> Result<(Named, Verdict), String> {
+        let open = |path: &Path| Mapped::open(path).map_err(|error| error.to_string());
+        let pdb_path = self.found_pdb().filter(|path| !identity::is_portable_pdb(path));
+        let pdb = pdb_path.map(open).transpose()?;
+        // The image was read when it was found; gone since, it is as if it had never been here.
+        let image = self.found_image().and_then(|path| Mapped::open(path).ok());
+        let image = image.as_deref().and_then(|bytes| Image::parse(bytes).ok());
+        let Some(from) = pdb_path.or(self.found_image().filter(|_| image.is_some())) else {
+            return Ok((Named::default(), self.without_names()));
+        };
+        let symbols = match NativeSymbols::open(image.as_ref(), pdb.as_deref()) {
+            // The trace tells the PDB; a tool may have changed what the image says of itself.
+            Err(NativeError::Mismatch { .. }) => NativeSymbols::open(None, pdb.as_deref()),
+            other => other,
+        };
+        let mut symbols = symbols.map_err(|error| error.to_string())?;
+        let mut named = Named::default();
+        let mut best = None;
+        let rvas = || self.hit.rvas.iter().filter_map(|rva| u32::try_from(*rva).ok());
+        let image = image.as_ref().filter(|image| pdb.is_none() && image.is_managed());
+        let precompiled = image.and_then(|image| precompiled::locations(image, rvas(), raw_names).ok());
+        let mut precompiled = precompiled.unwrap_or_default();
+        for rva in rvas() {
+            if let Some(location) = precompiled.remove(&rva).or_else(|| symbols.lookup(rva)) {
+                best = best.max(Some(Quality::of(&location)));
+                named.insert(u64::from(rva), functions(location));
+            }
         }
+        let from = from.to_owned();
+        let verdict = match best {
+            Some(Quality::Full | Quality::Bare) => Verdict::Resolved { from },
+            Some(Quality::Public) => Verdict::PublicOnly { from },
+            Some(Quality::Export) => {
+                let failed = self.pdb.as_ref().filter(|search| search.found.is_none());
+                Verdict::ExportsOnly { from, pdb: failed.and_then(Lookup::reason).cloned() }
+            }
+            None if pdb.is_some() || self.pdb.is_none() => Verdict::NoNames { from },
+            None => self.without_names(),
+        };
+        Ok((named, verdict))
+    }
+
+    /// Why no address has a name.
+    fn without_names(&self) -> Verdict {
+        if let Some(portable) = self.found_pdb() {
+            return Verdict::NoNames { from: portable.to_owned() };
+        }
+        let searched = if self.pdb_key.is_some() { &self.pdb } else { &self.image };
+        match Verdict::of_failed(searched.as_ref()) {
+            Verdict::NotFound { reason } if self.pdb_key.is_none() => Verdict::NoId { image: reason },
+            verdict => verdict,
+        }
+    }
+
+    fn unreadable(&self, reason: &str) -> Verdict {
+        let file = self.found_pdb().or(self.found_image());
+        let file = file.map_or_else(|| self.module.path.clone(), |path| path.display().to_string());
+        Verdict::Unreadable { file, reason: reason.to_owned() }
+    }
+
+    fn attempts(self) -> Vec<Attempt> {
+        let image = if self.needs_image() { self.image } else { None };
+        self.pdb.into_iter().chain(image).flat_map(|lookup| lookup.attempts).collect()
     }
 }
 
-/// How good a name is.
+/// What a name tells of the symbols that it is from, by how much that counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+enum Quality {
+    /// The image alone.
     Export,
+    /// A procedure without lines. PDBs without private symbols have some of these too.
+    Bare,
+    /// A public symbol.
     Public,
+    /// Lines: full symbols.
     Full,
 }
 
-fn rank(source: Source) -> Rank {
-    match source {
-        Source::Export => Rank::Export,
-        Source::Public => Rank::Public,
-        _ => Rank::Full,
+impl Quality {
+    fn of(location: &Location) -> Quality {
+        match (location.source, location.line) {
+            (Source::Export, _) => Quality::Export,
+            (_, Some(_)) => Quality::Full,
+            (Source::Public, None) => Quality::Public,
+            (_, None) => Quality::Bare,
+        }
     }
 }
 
 /// Outermost first.
 fn functions(location: Location) -> Vec<Function> {
-    let Location { function, file, line, inlined, approximate, .. } = location;
-    let mut chain = vec![Function { name: function, file, line, inlined: false, approximate }];
+    let Location { function, file, line, inlined, approximate, source, .. } = location;
+    let managed = source == Source::R2r;
+    // Shared code is marked in its name; it is no guess.
+    let approximate = approximate && !managed;
+    let mut chain = vec![Function { name: function, file, line, inlined: false, approximate, managed }];
     chain.extend(inlined.into_iter().rev().map(|inlined| Function {
         name: inlined.function,
         file: inlined.file,
         line: inlined.line,
         inlined: true,
         approximate: false,
+        managed: false,
     }));
     chain
 }
 
+/// A FILETIME (100 ns since 1601), unless it lies before 1970.
+fn system_time(filetime: i64) -> Option<SystemTime> {
+    const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+    let since = u64::try_from(filetime.checked_sub(UNIX_EPOCH)?).ok()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(since / 10))
+}
+
 /// Looks for the PDB of every module that names one and has not been looked for.
-fn find_pdbs(work: &mut [Work<'_>], store: &Store, progress: &(dyn Fn(&str, Progress<'_>) + Sync)) {
-    let wanted: Vec<usize> =
-        indices(work, |work| !work.skipped && work.pdb.is_none() && work.pdb_key.is_some());
+fn find_pdbs(work: &mut [Work<'_>], store: &Store, progress: &OnProgress<'_>) {
+    let wanted = (0..).zip(&*work).filter(|(_, work)| !work.skipped && work.pdb.is_none());
     let searches: Vec<_> = wanted
-        .iter()
-        .filter_map(|index| {
-            let work = work.get(*index)?;
-            let (key, id) = work.pdb_key.as_ref()?;
-            let id = *id;
-            Some((key, work.pdb_hints(), move |path: &std::path::Path| identity::check_pdb(path, id)))
+        .filter_map(|(index, work)| {
+            let (key, id) = work.pdb_key.clone()?;
+            let verify = move |path: &Path| identity::check_pdb(path, id);
+            Some(Search { index, key, hints: work.pdb_hints(), ask_servers: true, verify })
         })
         .collect();
-    let requests: Vec<Request<'_>> =
-        searches.iter().map(|(key, hints, verify)| Request { key, hints, verify }).collect();
-    let name = |index: usize| searches.get(index).map_or("", |(key, ..)| key.name().unwrap_or("?"));
-    let found = store.find_all(&requests, &|index, state| progress(name(index), state));
-    drop(requests);
-    for (index, lookup) in wanted.into_iter().zip(found) {
+    for (index, lookup) in find_all(&searches, store, progress) {
         if let Some(work) = work.get_mut(index) {
             work.pdb = Some(lookup);
         }
     }
 }
 
-/// Looks for the images of modules that have no usable PDB, and takes PDB ids from them.
-fn find_images(work: &mut [Work<'_>], store: &Store, progress: &(dyn Fn(&str, Progress<'_>) + Sync)) {
-    let wanted: Vec<usize> = indices(work, |work| work.needs_image());
+/// Looks for the images, and takes PDB ids from those of modules without one.
+fn find_images(work: &mut [Work<'_>], store: &Store, progress: &OnProgress<'_>) {
+    let wanted = (0..).zip(&*work).filter(|(_, work)| !work.skipped);
     let searches: Vec<_> = wanted
-        .iter()
-        .filter_map(|index| {
-            let work = work.get(*index)?;
-            let (key, timestamp, size) = work.image_key()?;
-            let hints = vec![PathBuf::from(&work.module.path)];
-            let verify = move |path: &std::path::Path| identity::check_image(path, timestamp, size);
-            Some((*index, key, hints, verify))
+        .filter_map(|(index, work)| {
+            let evidence = work.evidence.clone()?;
+            Some(Search {
+                index,
+                key: FileKey::image(&work.module.path, evidence.timestamp.unwrap_or(0), evidence.size),
+                hints: vec![evidence.path.clone()],
+                // Servers know images by their time stamp.
+                ask_servers: evidence.timestamp.is_some() && work.needs_image(),
+                verify: move |path: &Path| evidence.check(path),
+            })
         })
         .collect();
-    let requests: Vec<Request<'_>> =
-        searches.iter().map(|(_, key, hints, verify)| Request { key, hints, verify }).collect();
-    let name = |index: usize| searches.get(index).map_or("", |(_, key, ..)| key.name().unwrap_or("?"));
-    let found = store.find_all(&requests, &|index, state| progress(name(index), state));
-    drop(requests);
-    for (search, lookup) in searches.iter().map(|(index, ..)| *index).zip(found) {
-        let Some(work) = work.get_mut(search) else { continue };
+    for (index, lookup) in find_all(&searches, store, progress) {
+        let Some(work) = work.get_mut(index) else { continue };
+        work.image = Some(lookup);
         if work.pdb_key.is_none()
-            && let Some(found) = &lookup.found
-            && let Ok(bytes) = Mapped::open(&found.path)
+            && let Some(bytes) = work.found_image().and_then(|path| Mapped::open(path).ok())
             && let Ok(image) = Image::parse(&bytes)
         {
-            let pdb = image.pdbs().into_iter().find(|pdb| pdb.kind == PdbKind::Windows);
-            work.pdb_key =
-                pdb.map(|pdb| (FileKey::pdb(&pdb.path, pdb.id.guid.to_bytes(), pdb.id.age), pdb.id));
+            work.pdb_key = image.native_pdb().map(|pdb| (FileKey::of_pdb(&pdb.path, pdb.id), pdb.id));
         }
-        work.image = Some(lookup);
     }
 }
 
-fn indices(work: &[Work<'_>], wanted: impl Fn(&Work<'_>) -> bool) -> Vec<usize> {
-    (0..).zip(work).filter(|(_, work)| wanted(work)).map(|(index, _)| index).collect()
+/// A file to find for the module at an index.
+struct Search<V> {
+    index: usize,
+    key: FileKey,
+    hints: Vec<PathBuf>,
+    ask_servers: bool,
+    verify: V,
+}
+
+fn find_all<V: Fn(&Path) -> super::lookup::Verdict + Sync>(
+    searches: &[Search<V>],
+    store: &Store,
+    progress: &OnProgress<'_>,
+) -> Vec<(usize, Lookup)> {
+    let request = |search| -> Request<'_> {
+        let Search { key, hints, ask_servers, verify, .. }: &Search<V> = search;
+        Request { key, hints, ask_servers: *ask_servers, verify }
+    };
+    let requests: Vec<Request<'_>> = searches.iter().map(request).collect();
+    let name = |number: usize| searches.get(number).map_or("", |search| search.key.name().unwrap_or("?"));
+    let found = store.find_all(&requests, &|number, state| progress(name(number), state));
+    searches.iter().map(|search| search.index).zip(found).collect()
+}
+
+/// Damaged symbols are an error and not a panic. Should a reader break that promise, it costs one module.
+fn guarded<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    let because = |payload: Box<dyn Any + Send>| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("it does not say why");
+        Err(format!("its reader failed: {text}"))
+    };
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(because)
 }
 
 /// Does the work over all processors; answers are in the order of the work.
 fn in_parallel<W: Sync, R: Send>(work: &[W], each: impl Fn(&W) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(work.len()));
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(work.len().max(1));
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(work.len());
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -335,12 +404,35 @@ fn in_parallel<W: Sync, R: Send>(work: &[W], each: impl Fn(&W) -> R + Sync) -> V
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(item) = work.get(index) else { return };
                     let result = each(item);
-                    done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((index, result));
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
                 }
             });
         }
     });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{guarded, in_parallel, system_time};
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn a_panic_costs_one_module() {
+        let answers = in_parallel(&[1, 0, 2], |number| {
+            guarded(|| if *number == 0 { panic!("no {number}") } else { Ok(10 * number) })
+        });
+        assert_eq!(answers, [Ok(10), Err("its reader failed: no 0".to_owned()), Ok(20)]);
+    }
+
+    #[test]
+    fn file_times_become_system_times() {
+        let second = Duration::from_secs(1);
+        assert_eq!(system_time(116_444_736_010_000_000), Some(SystemTime::UNIX_EPOCH + second));
+        assert_eq!(system_time(0), None);
+        assert_eq!(system_time(i64::MIN), None);
+        assert!(system_time(i64::MAX).is_some());
+    }
 }

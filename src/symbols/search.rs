@@ -155,7 +155,7 @@ impl<'s> Search<'s> {
     }
 
     fn on_server(&mut self, server: &'s Server, in_front: &[Link], name: &str, index: &str) -> Option<Found> {
-        if self.asked.contains(&server.base()) {
+        if !self.request.ask_servers || self.asked.contains(&server.base()) {
             return None;
         }
         self.asked.push(server.base());
@@ -349,9 +349,9 @@ fn refused_hint(hint: &Path) -> Option<Outcome> {
     match hint.components().next() {
         // Windows would log in to whatever machine the trace names.
         Some(Component::Prefix(p)) if !matches!(p.kind(), Prefix::Disk(_) | Prefix::VerbatimDisk(_)) => {
-            Some(Outcome::RefusedPath("the trace names a path on the network or a device"))
+            Some(Outcome::RefusedHint("the trace names a path on the network or a device"))
         }
-        _ if !hint.is_absolute() => Some(Outcome::RefusedPath("not a full path")),
+        _ if !hint.is_absolute() => Some(Outcome::RefusedHint("not a full path")),
         _ => None,
     }
 }

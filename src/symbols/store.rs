@@ -138,6 +138,8 @@ pub struct Request<'a> {
     /// Full paths to look at first, such as the path in the image's RSDS record and that beside the image. They
     /// may come from a trace: paths on a network are not opened, and relative ones neither.
     pub hints: &'a [PathBuf],
+    /// False for a file that is welcome and not worth a request: then only this machine is searched.
+    pub ask_servers: bool,
     /// The check of a candidate. The file it is given may still have a temporary name.
     pub verify: &'a Verify<'a>,
 }
@@ -204,7 +206,7 @@ impl Store {
 
     /// Looks for one file: at the hints, then along the path. Blocks until it is found or every place has answered.
     pub fn find(&self, key: &FileKey, hints: &[PathBuf], verify: &Verify<'_>) -> Lookup {
-        Search::new(self, &Request { key, hints, verify }, &mut |_, _| ()).run()
+        Search::new(self, &Request { key, hints, ask_servers: true, verify }, &mut |_, _| ()).run()
     }
 
     /// Looks for many files at once; the answers are in the order of the requests, and so is the work begun.

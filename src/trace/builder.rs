@@ -2,7 +2,7 @@
 
 use crate::etl::{Clock, Recording};
 use crate::event::{Event, Kind, Pointer, Ticks};
-use crate::events::kernel::{self, Kernel, SysConfig};
+use crate::events::kernel::{self, Kernel, Phase, SysConfig};
 use crate::events::providers::{IMAGE_ID, KERNEL_EVENT_TRACING, META_DATA, STACK_WALK, SYS_CONFIG, WIN_SAT};
 use crate::events::{Decoded, decode};
 
@@ -55,6 +55,9 @@ const DEFAULT_INTERVAL: u32 = 10_000;
 
 /// The event of Kernel-EventTracing whose stack is the user part of what its thread did in the kernel.
 const LATE_USER_STACK: Kind = Kind::Manifest(18);
+
+/// The opcode of a change of the sampling interval.
+const SET_INTERVAL: u8 = 72;
 
 impl Builder {
     /// A builder for a recording with this clock on this machine.
@@ -136,6 +139,9 @@ impl Builder {
             Kernel::StackWalk(walk) => self.join.stack_walk(walk, event),
             Kernel::ContextSwitch(switch) => self.join.note(event.time, switch.new_tid),
             Kernel::Process(process) => {
+                if process.phase == Phase::Start {
+                    self.images.process_began(process.pid, event.time);
+                }
                 let exit = process
                     .exit_time
                     .filter(|exit| *exit > 0)
@@ -144,6 +150,9 @@ impl Builder {
                 self.join.note(event.time, event.tid);
             }
             Kernel::Thread(thread) => {
+                if thread.phase == Phase::Start {
+                    self.join.thread_began(thread.tid);
+                }
                 self.threads.record(thread, event.time);
                 self.join.note(event.time, event.tid);
             }
@@ -154,6 +163,10 @@ impl Builder {
             }
             Kernel::ImageId(id) => self.images.identity(id, event.time),
             Kernel::ProfileInterval(interval) if interval.source == 0 && interval.interval > 0 => {
+                // A change tells what was in force before it; the rundown tells what is.
+                if self.intervals.is_empty() && event.opcode == SET_INTERVAL && interval.old_interval > 0 {
+                    self.intervals.push((0, interval.old_interval));
+                }
                 self.intervals.push((self.join.samples.len(), interval.interval));
             }
             Kernel::Cpu(cpu) => {
@@ -177,12 +190,16 @@ impl Builder {
 
     /// Resolves what had to wait for the end.
     pub fn finish(mut self) -> Trace {
-        let system = self.processes.at(4, Ticks(i64::MIN));
+        let system = if self.images.has_kernel_modules() {
+            self.processes.at(4, Ticks(i64::MIN))
+        } else {
+            ProcessId(u32::MAX) // nobody looks for it
+        };
         let (modules, mappings) = self.images.finish(&self.paths, &mut self.processes, system);
         let code = self.code.finish(&mut self.processes, self.clock.ticks(EARLY_SECONDS));
         let mut samples = Vec::with_capacity(self.join.samples.len());
         let mut intervals = Intervals::new(&self.intervals);
-        for (index, raw) in self.join.samples.iter().enumerate() {
+        for (index, raw) in std::mem::take(&mut self.join.samples).iter().enumerate() {
             let thread = if raw.sample.tid == 0 { None } else { self.threads.at(raw.sample.tid, raw.time) };
             let of_thread = thread.and_then(|thread| self.threads.pid(thread));
             samples.push(Sample {
@@ -194,7 +211,7 @@ impl Builder {
                 processor: raw.processor,
                 weight: u64::from(intervals.at(index)) * u64::from(raw.sample.count),
                 context: context(&raw.sample),
-                kernel: self.join.resolved(raw.kernel),
+                kernel: self.join.kernel_stack(raw, self.machine.pointer),
                 user: self.join.resolved(raw.user),
             });
         }

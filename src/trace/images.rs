@@ -92,6 +92,8 @@ pub(super) struct Images {
     now: Ticks,
     now_mapped: Vec<u32>,
     now_known: Vec<Identity>,
+    /// When the present owner of a process id began: what was mapped before is not its.
+    began: FxHashMap<u32, Ticks>,
     pointer: Pointer,
 }
 
@@ -125,15 +127,29 @@ impl Images {
             now: Ticks(i64::MIN),
             now_mapped: Vec::new(),
             now_known: Vec::new(),
+            began: FxHashMap::default(),
             pointer,
         }
+    }
+
+    /// A process begins at `time`, and with it an address space of its own.
+    pub(super) fn process_began(&mut self, pid: u32, time: Ticks) {
+        self.began.insert(pid, time);
+    }
+
+    /// True if any image is mapped in the kernel's half.
+    pub(super) fn has_kernel_modules(&self) -> bool {
+        self.all.iter().any(|open| open.pid == 0)
     }
 
     pub(super) fn record(&mut self, image: &kernel::Image<'_>, time: Ticks) {
         self.advance(time);
         // A base in the kernel's half is everybody's, whatever process the record names.
         let pid = if is_kernel_address(image.base, self.pointer) { 0 } else { image.pid };
+        let began = self.began.get(&pid).copied();
         let latest = self.latest.get(&(pid, image.base)).copied();
+        let latest = latest
+            .filter(|index| self.get(*index).is_some_and(|open| began.is_none_or(|at| at <= open.evidence)));
         let live = latest.filter(|index| self.get(*index).is_some_and(|open| open.end.is_none()));
         let same = live.filter(|index| self.get(*index).is_some_and(|open| open.is_same_file(image)));
         let index = match image.phase {

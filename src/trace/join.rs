@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use crate::event::{Event, NO_ID, Ticks};
+use crate::event::{Event, NO_ID, Pointer, Ticks};
 use crate::events::kernel::{self, Frames, StackWalk};
 use crate::prefix_tree::{NodeId, PrefixTree};
 
@@ -167,7 +167,9 @@ impl Join {
             if let Some(sample) = self.sample_mut(owner) {
                 sample.pid = pid;
                 sample.kernel = kernel.map_or(Part::Missing, Part::Known);
-                sample.user = user.map_or(Part::Missing, Part::Known);
+                if !sample.is_interrupt() {
+                    sample.user = user.map_or(Part::Missing, Part::Known);
+                }
             }
         }
     }
@@ -257,6 +259,25 @@ impl Join {
             self.orphans += 1;
         }
         None
+    }
+
+    /// A thread begins: what waits on its id belongs to a former one, and its user part never came.
+    pub(super) fn thread_began(&mut self, tid: u32) {
+        self.threads.remove(&tid);
+    }
+
+    /// The kernel part of a sample, now that everything has been read. Where only the user part is there although the
+    /// sample was in the kernel (a lost record, a key never told), its address stands for the rest.
+    pub(super) fn kernel_stack(&mut self, raw: &RawSample, pointer: Pointer) -> Option<NodeId> {
+        let address = raw.sample.address;
+        let kernel = self.resolved(raw.kernel);
+        if kernel.is_none()
+            && self.resolved(raw.user).is_some()
+            && kernel::is_kernel_address(address, pointer)
+        {
+            return self.stacks.extend(None, [address].into_iter());
+        }
+        kernel
     }
 
     /// What a part is, now that everything has been read.

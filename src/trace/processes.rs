@@ -66,11 +66,13 @@ pub struct Thread {
 pub(super) struct Processes {
     lives: Lifetimes,
     all: Vec<Process>,
+    /// The latest process of an id and a kernel object.
+    by_key: FxHashMap<(u32, u64), u32>,
 }
 
 impl Processes {
     pub(super) fn new(early_ticks: i64) -> Self {
-        Processes { lives: Lifetimes::new(early_ticks), all: Vec::new() }
+        Processes { lives: Lifetimes::new(early_ticks), all: Vec::new(), by_key: FxHashMap::default() }
     }
 
     /// Takes one record. `exit` is the moment of its exit time, where it has one.
@@ -85,18 +87,21 @@ impl Processes {
                 Some(latest) if record.key != 0 && self.key(latest) == record.key => latest,
                 _ => self.lives.seen(pid),
             },
-            Phase::Defunct => match self.lives.latest(pid) {
-                Some(latest) if self.key(latest) == record.key => {
-                    self.lives.end(pid, exit.unwrap_or(time));
-                    latest
+            Phase::Defunct => match self.by_key.get(&(pid, record.key)).copied() {
+                Some(known) => {
+                    if self.lives.latest(pid) == Some(known) {
+                        self.lives.end(pid, exit.unwrap_or(time));
+                    }
+                    known
                 }
-                Some(_) | None => self.lives.before_all(pid, exit.unwrap_or(time)),
+                None => self.lives.before_all(pid, exit.unwrap_or(time)),
             },
         };
         self.fit();
         let Some(process) = self.all.get_mut(index as usize) else { return };
         process.pid = pid;
         process.key = record.key;
+        self.by_key.insert((pid, record.key), index);
         if record.phase != Phase::End || process.parent_pid == 0 {
             process.parent_pid = record.parent_pid;
         }

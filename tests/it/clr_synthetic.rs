@@ -278,6 +278,7 @@ fn precompiled_code_does_not_hide_its_image() {
         line: None,
         inlined: false,
         approximate: false,
+        managed: false,
     };
     let profile = Profile::new(&trace, &Filter::default(), &Symbols(vec![function]), Naming::default());
     assert!(profile.frames.iter().all(|frame| frame.text == "Lib!FromThePdb"), "{:?}", profile.frames);

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use etwprof::symbols::cabinet::{CabinetError, CabinetLimits, expand};
 use proptest::prelude::*;
 
-use crate::store_support::{Packing, cabinet, data};
+use crate::store_support::{Packing, cabinet};
+use crate::support::data;
 
 const LIMITS: CabinetLimits = CabinetLimits { size: 64 << 20, ratio: 250 };
 
@@ -73,7 +74,7 @@ fn a_wrong_checksum_is_seen_in_every_byte() {
 
 #[test]
 fn a_real_compressed_pdb_expands_to_a_whole_one() {
-    let Some(path) = data("pdb/dump_syms/basic32.pd_") else { return };
+    let Some(path) = data::file("pdb/dump_syms/basic32.pd_") else { return };
     let cab = fs::read(path).unwrap();
     let pdb = expanded(&cab, "basic32.pdb", LIMITS).unwrap();
     let (page, pages) = (u32_at(&pdb, 32), u32_at(&pdb, 40));
@@ -85,7 +86,7 @@ fn a_real_compressed_pdb_expands_to_a_whole_one() {
 fn the_cabinet_of_a_store_that_keeps_the_plain_name() {
     let folder = "symbol-server/symbolicator/crash.pdb/3249D99D0C4049318610F4E4FB0B69361";
     let (Some(cab), Some(original)) =
-        (data(&format!("{folder}/crash.pdb")), data(&format!("{folder}/crash.pdb.original")))
+        (data::file(&format!("{folder}/crash.pdb")), data::file(&format!("{folder}/crash.pdb.original")))
     else {
         return;
     };
@@ -95,7 +96,7 @@ fn the_cabinet_of_a_store_that_keeps_the_plain_name() {
 
 #[test]
 fn each_method_in_one_real_cabinet() {
-    let Some(path) = data("symbol-server/cab/mszip_lzx_qtm.cab") else { return };
+    let Some(path) = data::file("symbol-server/cab/mszip_lzx_qtm.cab") else { return };
     let cab = fs::read(path).unwrap();
     let text = |name| expanded(&cab, name, LIMITS).map(|bytes| String::from_utf8(bytes).unwrap());
     let says = |method| format!("If you can read this, the {method} decompressor is working!\n");
@@ -108,7 +109,7 @@ fn each_method_in_one_real_cabinet() {
 
 #[test]
 fn malformed_real_cabinets_get_a_verdict() {
-    let Some(folder) = data("symbol-server/cab") else { return };
+    let Some(folder) = data::file("symbol-server/cab") else { return };
     for name in [
         "cve-2010-2800-mszip-infinite-loop.cab",
         "cve-2015-4470-mszip-over-read.cab",
@@ -146,7 +147,7 @@ fn every_cut_of_a_cabinet_is_an_error() {
 
 #[test]
 fn every_bit_flipped_in_small_real_cabinets() {
-    let Some(folder) = data("symbol-server/cab") else { return };
+    let Some(folder) = data::file("symbol-server/cab") else { return };
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|e| e != "cab") {

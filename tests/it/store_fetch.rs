@@ -12,9 +12,9 @@ use etwprof::symbols::store::{Limits, Progress, Proxy, Request, StoreOptions};
 use tempfile::{TempDir, tempdir};
 
 use crate::store_support::{
-    Answer, Packing, Server, cabinet, check, check_real, data, files, options, pdb_of_image, store,
-    symbol_file,
+    Answer, Packing, Server, cabinet, check, check_real, files, options, pdb_of_image, store, symbol_file,
 };
+use crate::support::data;
 
 fn key() -> FileKey {
     FileKey::pdb(r"D:\build\foo.pdb", [0xAB; 16], 2)
@@ -440,8 +440,11 @@ fn many_at_once_in_order_with_progress() {
     let cache = tempdir().unwrap();
     let store = store(&server.url(), options(cache.path()));
     let checks: Vec<_> = keys.iter().map(check).collect();
-    let requests: Vec<_> =
-        keys.iter().zip(&checks).map(|(key, verify)| Request { key, hints: &[], verify }).collect();
+    let requests: Vec<_> = keys
+        .iter()
+        .zip(&checks)
+        .map(|(key, verify)| Request { key, hints: &[], ask_servers: true, verify })
+        .collect();
     let seen = Mutex::new((Vec::new(), vec![0u64; keys.len()], 0));
     let lookups = store.find_all(&requests, &|number, progress| {
         let mut seen = seen.lock().unwrap();
@@ -479,7 +482,8 @@ fn work_is_begun_in_the_order_of_the_requests() {
     let store = store(&server.url(), StoreOptions { parallel: 1, ..options(cache.path()) });
     let keys: Vec<_> = (0..5u8).map(|i| FileKey::pdb(&format!("m{}.pdb", 9 - i), [i; 16], 1)).collect();
     let verify = check(&key());
-    let requests: Vec<_> = keys.iter().map(|key| Request { key, hints: &[], verify: &verify }).collect();
+    let requests: Vec<_> =
+        keys.iter().map(|key| Request { key, hints: &[], ask_servers: true, verify: &verify }).collect();
     store.find_all(&requests, &|_, _| ());
     let asked = server.asked();
     let first: Vec<_> =
@@ -489,7 +493,8 @@ fn work_is_begun_in_the_order_of_the_requests() {
 
 #[test]
 fn a_real_pair_from_a_compressed_server() {
-    let (Some(image), Some(packed)) = (data("pdb/dump_syms/basic32.dll"), data("pdb/dump_syms/basic32.pd_"))
+    let (Some(image), Some(packed)) =
+        (data::file("pdb/dump_syms/basic32.dll"), data::file("pdb/dump_syms/basic32.pd_"))
     else {
         return;
     };
@@ -501,7 +506,7 @@ fn a_real_pair_from_a_compressed_server() {
     assert!(lookup.found.is_some(), "{key}: {:?}", lookup.attempts);
 
     // The stripped twin names another PDB: this one is never given for it.
-    let other = pdb_of_image(&data("pdb/dump_syms/basic32-min.dll").unwrap());
+    let other = pdb_of_image(&data::file("pdb/dump_syms/basic32-min.dll").unwrap());
     assert_ne!(other.id(), key.id());
     let server = always(Answer::File(fs::read(&packed).unwrap()));
     let lookup =

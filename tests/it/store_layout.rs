@@ -8,8 +8,9 @@ use etwprof::symbols::lookup::{Lookup, Outcome, Place, Verdict};
 use tempfile::tempdir;
 
 use crate::store_support::{
-    Packing, cabinet, check, check_real, data, files, options, pdb_of_image, store, symbol_file,
+    Packing, cabinet, check, check_real, files, options, pdb_of_image, store, symbol_file,
 };
+use crate::support::data;
 
 const INDEX: &str = "ABABABABABABABABABABABABABABABAB2";
 
@@ -44,11 +45,11 @@ fn hints_come_first_and_only_a_match_counts() {
 fn hints_that_are_no_plain_local_files_are_not_opened() {
     let folder = tempdir().unwrap();
     let lookup = find("", &[PathBuf::from("Foo.pdb"), folder.path().to_owned()]);
-    assert!(matches!(lookup.attempts[0].outcome, Outcome::RefusedPath(_)));
+    assert!(matches!(lookup.attempts[0].outcome, Outcome::RefusedHint(_)));
     assert!(matches!(lookup.attempts[1].outcome, Outcome::Unreadable(_)));
     let network = find("", &[PathBuf::from(r"\\host\share\Foo.pdb"), PathBuf::from(r"\\.\pipe\x")]);
     for attempt in network.attempts {
-        assert!(matches!(attempt.outcome, Outcome::RefusedPath(_) | Outcome::OtherSystem), "{attempt}");
+        assert!(matches!(attempt.outcome, Outcome::RefusedHint(_) | Outcome::OtherSystem), "{attempt}");
     }
     // A name that is refused may still lie where the user says.
     let file = folder.path().join("odd");
@@ -148,7 +149,7 @@ fn damaged_cabinets_in_a_store_are_reported() {
 
 #[test]
 fn real_stores() {
-    let Some(root) = data("symbol-server/symbolicator") else { return };
+    let Some(root) = data::file("symbol-server/symbolicator") else { return };
     let guid = |digits: &str| -> [u8; 16] {
         let bytes: Vec<u8> =
             (0..16).map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap()).collect();
@@ -190,7 +191,7 @@ fn real_stores() {
 
 #[test]
 fn real_images_and_their_pdbs_beside_them() {
-    let Some(root) = data("pdb") else { return };
+    let Some(root) = data::file("pdb") else { return };
     for (image, pdb) in [
         ("node-pty/conpty_console_list.node", "node-pty/conpty_console_list.pdb"),
         ("samply/softokn3.dll", "samply/softokn3.pdb"),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -14,17 +14,6 @@ use etwprof::symbols::key::{FileId, FileKey};
 use etwprof::symbols::lookup::Verdict;
 use etwprof::symbols::path::SymbolPath;
 use etwprof::symbols::store::{Proxy, Store, StoreOptions, Timeouts};
-
-/// A file or folder of the real data; `None`, said aloud, where this machine has none.
-pub fn data(path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("ETWPROF_TEST_DATA").map(PathBuf::from);
-    let found = root.map(|root| root.join(path)).filter(|p| p.exists());
-    if found.is_none() {
-        assert!(std::env::var_os("CI").is_none_or(|v| v != "true"), "no real data: {path}");
-        let _ = writeln!(std::io::stderr(), "SKIPPED, no real data: {path}");
-    }
-    found
-}
 
 // ---- made-up symbol files: a line with the index and the length of all, then filling
 

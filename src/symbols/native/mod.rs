@@ -63,6 +63,8 @@ pub enum Source {
     Dwarf,
     /// An export of the image.
     Export,
+    /// The ReadyToRun tables of a precompiled .NET image.
+    R2r,
 }
 
 impl Source {
@@ -73,6 +75,7 @@ impl Source {
             Source::Public => "public",
             Source::Dwarf => "dwarf",
             Source::Export => "export",
+            Source::R2r => "r2r",
         }
     }
 }

@@ -12,11 +12,8 @@ pub enum Key {
     Id(u16),
 }
 
-/// Classic tasks: TraceEvent's name, GUID, and the opcodes. An empty name is the task's own.
-type Classic = (&'static str, &'static str, &'static [(&'static str, u8)]);
-
-/// Manifest providers: name, GUID, and the ids.
-type Manifest = (&'static str, &'static str, &'static [(&'static str, u16)]);
+/// A provider: TraceEvent's name, GUID, and its events by opcode or id. An empty name is the provider's own.
+type Provider<K> = (&'static str, &'static str, &'static [(&'static str, K)]);
 
 /// The name that TraceEvent prints for an event; `None` where it has none.
 pub fn name_of(provider: &str, key: Key) -> Option<String> {
@@ -28,11 +25,11 @@ pub fn name_of(provider: &str, key: Key) -> Option<String> {
 }
 
 fn find<K: PartialEq + Copy>(
-    tables: &[(&'static str, &'static str, &'static [(&'static str, K)])],
+    providers: &[Provider<K>],
     provider: &str,
     key: K,
 ) -> Option<(&'static str, &'static str)> {
-    let of_provider = tables.iter().filter(|(_, guid, _)| *guid == provider);
+    let of_provider = providers.iter().filter(|(_, guid, _)| *guid == provider);
     let mut found = of_provider.flat_map(|(prefix, _, names)| names.iter().map(move |name| (*prefix, *name)));
     found.find(|(_, (_, of))| *of == key).map(|(prefix, (name, _))| (prefix, name))
 }
@@ -40,7 +37,7 @@ fn find<K: PartialEq + Copy>(
 const IMAGE: &str = "2cb15d1d-5fc1-11d2-abe1-00a0c911f518";
 const SYSTEM_CONFIG: &str = "01853a65-418f-4f36-aefc-dc0f1d2fd235";
 
-const CLASSIC: &[Classic] = &[
+const CLASSIC: &[Provider<u8>] = &[
     (
         "Windows Kernel/EventTrace",
         "68fdd900-4a3e-11d1-84f4-0000f80464e3",
@@ -160,7 +157,7 @@ const CLASSIC: &[Classic] = &[
     ),
 ];
 
-const MANIFEST: &[Manifest] = &[
+const MANIFEST: &[Provider<u16>] = &[
     (
         "Microsoft-Windows-DotNETRuntime",
         "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4",

@@ -105,7 +105,7 @@ impl<'a> PdbFile<'a> {
             file,
             id,
             strings: None,
-            address_map: AddressMap { sections: sections.iter().map(extent).collect(), to_source: None },
+            address_map: AddressMap { sections: extents(&sections), to_source: None },
             compilands,
             contributions: Vec::new(),
             public_stream: u16::MAX,
@@ -190,6 +190,12 @@ impl<'a> PdbFile<'a> {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// True for what the CLR writes for an NGEN image: no object files, and a public symbol for every method that was
+    /// compiled, so that each ends where the next begins.
+    pub(super) fn is_method_list(&self) -> bool {
+        self.compilands.is_empty() && self.contributions.is_empty()
+    }
+
     pub(super) fn public_symbols(&mut self) -> Option<Stream<'a>> {
         self.stream(self.public_stream)
     }
@@ -215,6 +221,24 @@ impl Strings<'_> {
 /// Compilands are named in cross references, in lower case; a hash of the name is enough to find them again.
 pub(super) fn name_hash(name: &str) -> u64 {
     rustc_hash::FxBuildHasher.hash_one(name.to_ascii_lowercase())
+}
+
+/// Where the sections lie. The PDB of an NGEN image has no section headers; `pdb2` makes some from the section map,
+/// which tells sizes only, and puts them one directly behind the other. The loader begins each on a page of its own
+/// (verified on mscorlib.ni.pdb, System.ni.pdb and System.Xml.ni.pdb: so laid out, the last section ends where their
+/// images end in PerfViewData.etl).
+fn extents(sections: &[pdb2::ImageSectionHeader]) -> Vec<SectionExtent> {
+    const PAGE: u32 = 0x1000;
+    let mut extents: Vec<_> = sections.iter().map(extent).collect();
+    // A real header has a name.
+    if sections.iter().all(|section| section.name == [0; 8]) {
+        let mut start = Some(PAGE);
+        for extent in &mut extents {
+            extent.start = start.unwrap_or(u32::MAX);
+            start = start.and_then(|start| start.checked_add(extent.size)?.checked_next_multiple_of(PAGE));
+        }
+    }
+    extents
 }
 
 fn extent(section: &pdb2::ImageSectionHeader) -> SectionExtent {

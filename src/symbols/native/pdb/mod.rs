@@ -260,8 +260,16 @@ impl<'a> PdbSymbols<'a> {
             line,
             inlined: Vec::new(),
             source: Source::Public,
-            approximate: verdict != Verdict::Inside,
+            approximate: verdict != Verdict::Inside && !self.begins_piece(&public),
         })
+    }
+
+    /// Whether a piece of code begins with `public`: a section contribution (compilers give each function one of its
+    /// own), or a method of an NGEN image.
+    fn begins_piece(&self, public: &publics::Public<'_>) -> bool {
+        let start = |piece: &file::Contribution| piece.start;
+        self.file.contributions.binary_search_by_key(&public.start, start).is_ok()
+            || self.file.is_method_list()
     }
 
     /// Whether something shows that the code of `public` ends at or before `place`.
