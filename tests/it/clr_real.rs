@@ -326,7 +326,8 @@ fn maps_of_il_belong_to_their_methods() {
     let code = &trace.code;
     assert_eq!(code.bodies().len(), 16_702 + 288);
     let mapped: Vec<_> = code.bodies().iter().filter(|body| !code.il_map(body).is_empty()).collect();
-    assert_eq!(mapped.len(), 16_494);
+    // 271 + 2 live ones and 16,221 of the rundown; two methods have both.
+    assert_eq!(mapped.len(), 16_494 - 2);
     for body in mapped {
         let map = code.il_map(body);
         assert!(map.is_sorted_by_key(|(native, _)| *native));

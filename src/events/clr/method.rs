@@ -135,14 +135,15 @@ pub(super) fn decode<'a>(r: &mut Reader<'a>, version: u8, phase: Phase, verbose:
     })
 }
 
-/// Which native code belongs to which IL of a method: that of the body told last for its id and re-JIT id.
+/// Which native code belongs to which IL of a method: live that of the body told last for its id, in a rundown that of
+/// the body told next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IlMap<'a> {
     /// Why it is told.
     pub phase: Phase,
     /// The runtime's handle of the method.
     pub method: u64,
-    /// Which re-JIT.
+    /// Which re-JIT; .NET Core 3.1 writes 0 here for all.
     pub rejit: u64,
     /// Which runtime of the process.
     pub instance: Option<u16>,

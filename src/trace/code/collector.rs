@@ -41,7 +41,6 @@ pub(super) struct MapRecord {
     pub(super) time: Ticks,
     pub(super) phase: Phase,
     pub(super) method: u64,
-    pub(super) rejit: u64,
     pub(super) pairs: PairRange,
 }
 
@@ -85,8 +84,8 @@ impl Collector {
             }
             Clr::IlMap(map) => {
                 let pairs = self.store(map);
-                let clr::IlMap { phase, method, rejit, .. } = *map;
-                self.records.push((pid, Record::IlMap(MapRecord { time, phase, method, rejit, pairs })));
+                let clr::IlMap { phase, method, .. } = *map;
+                self.records.push((pid, Record::IlMap(MapRecord { time, phase, method, pairs })));
             }
             Clr::Module(module) => self.modules.push((pid, module_record(module, time))),
             Clr::DomainModule(module) => {

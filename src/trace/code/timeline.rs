@@ -28,10 +28,11 @@ pub(super) struct Timeline<'a> {
     /// Code outside images, and precompiled code inside them: two layers that do not replace each other.
     compiled: Layer,
     precompiled: Layer,
-    /// The body told last for a method and re-JIT: the owner of the next live map.
-    latest: FxHashMap<(u64, u64), u32>,
+    /// The body told last for a method, but for cold parts: the owner of the next live map. A re-compiled body has a
+    /// re-JIT id where its map has 0 (534 of 534 in the diaghub session), so that tells nothing.
+    latest: FxHashMap<u64, u32>,
     /// Maps that came before their body.
-    early_maps: FxHashMap<(u64, u64), PairRange>,
+    early_maps: FxHashMap<u64, PairRange>,
 }
 
 #[derive(Default)]
@@ -80,7 +81,7 @@ impl<'a> Timeline<'a> {
             }
             None => {
                 let ended_just_now = record.phase == Phase::Unload
-                    && self.latest.get(&(record.method, record.rejit)).is_some_and(|index| {
+                    && self.latest.get(&record.method).is_some_and(|index| {
                         let body = self.bodies.get(*index as usize);
                         body.is_some_and(|body| body.until.is_some() && is_same(body, record))
                     });
@@ -122,25 +123,26 @@ impl<'a> Timeline<'a> {
                 index
             }
         };
-        self.latest.insert((record.method, record.rejit), index);
-        if let Some(map) = self.early_maps.remove(&(record.method, record.rejit)) {
-            self.attach(index, map);
+        if !record.flags.is_cold() {
+            self.latest.insert(record.method, index);
+            if let Some(map) = self.early_maps.remove(&record.method) {
+                self.attach(index, map);
+            }
         }
     }
 
     /// Takes one map. A live one follows its body, one of a rundown precedes it (verified on net.4.5.2.x64.etl).
     pub(super) fn il_map(&mut self, map: &MapRecord) {
-        let key = (map.method, map.rejit);
-        match self.latest.get(&key).copied() {
+        match self.latest.get(&map.method).copied() {
             Some(index) if map.phase == Phase::Load => self.attach(index, map.pairs),
-            _ => drop(self.early_maps.insert(key, map.pairs)),
+            _ => drop(self.early_maps.insert(map.method, map.pairs)),
         }
     }
 
     /// Maps whose body did not follow belong to the one before.
     pub(super) fn finish(mut self) {
-        for (key, map) in std::mem::take(&mut self.early_maps) {
-            if let Some(index) = self.latest.get(&key).copied() {
+        for (method, map) in std::mem::take(&mut self.early_maps) {
+            if let Some(index) = self.latest.get(&method).copied() {
                 self.attach(index, map);
             }
         }
@@ -149,7 +151,6 @@ impl<'a> Timeline<'a> {
     fn attach(&mut self, index: u32, map: PairRange) {
         if let Some(body) = self.bodies.get_mut(index as usize)
             && body.il_map.is_empty()
-            && !body.flags.is_cold()
         {
             body.il_map = map;
         }
