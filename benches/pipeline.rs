@@ -49,7 +49,8 @@ fn busy(processors: u16) -> Vec<u8> {
     for number in 0..SAMPLES {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let pid = 100 * (1 + (random >> 40) as u32 % PROCESSES);
-        let (kernel, user) = ((random >> 33) % STACKS, (random >> 20) % STACKS);
+        let kernel = (random >> 33) % STACKS;
+        let user = (kernel * 7 + (random >> 20) % 4) % STACKS;
         let (cpu, time) = ((number % u64::from(processors)) as u16, START + 100 * number as i64);
         let (kernel, user) = (frames(KERNEL, 8, kernel), frames(CODE, 16, user));
         etl = etl

@@ -108,7 +108,22 @@ impl Utf16<'_> {
 impl std::fmt::Display for Utf16<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         use std::fmt::Write;
-        let (units, _) = self.0.as_chunks::<2>();
+        let (mut units, _) = self.0.as_chunks::<2>();
+        // Nearly all names are ASCII, and a recording has many: those go a run at a time.
+        let mut run = [0; 128];
+        loop {
+            let mut length = 0;
+            for (byte, unit) in run.iter_mut().zip(units) {
+                let [ascii @ 0..0x80, 0] = *unit else { break };
+                *byte = ascii;
+                length += 1;
+            }
+            if length == 0 {
+                break;
+            }
+            f.write_str(run.get(..length).and_then(|run| str::from_utf8(run).ok()).unwrap_or_default())?;
+            units = units.get(length..).unwrap_or_default();
+        }
         char::decode_utf16(units.iter().map(|unit| u16::from_le_bytes(*unit)))
             .try_for_each(|c| f.write_char(c.unwrap_or(char::REPLACEMENT_CHARACTER)))
     }
@@ -156,6 +171,16 @@ mod tests {
         assert_eq!(reader.ansi().to_string(), "one");
         assert_eq!(reader.ansi().to_string(), "tw\u{e9}");
         assert_eq!(reader.rest(), b"");
+    }
+
+    #[test]
+    fn utf16_of_any_characters() {
+        let long = "ascii ".repeat(50);
+        for text in ["", "a", "Ünïcode", "日本語 and 😀", &long, &format!("{long}é{long}")] {
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            assert_eq!(Reader::new(&bytes).utf16().to_string(), text);
+        }
+        assert_eq!(Reader::new(&[b'a', 0, 0, 0xD8, b'b', 0]).utf16().to_string(), "a\u{fffd}b");
     }
 
     #[test]

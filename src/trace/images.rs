@@ -151,7 +151,9 @@ impl Images {
         let latest = latest
             .filter(|index| self.get(*index).is_some_and(|open| began.is_none_or(|at| at <= open.evidence)));
         let live = latest.filter(|index| self.get(*index).is_some_and(|open| open.end.is_none()));
-        let same = live.filter(|index| self.get(*index).is_some_and(|open| open.is_same_file(image)));
+        let name = image.file_name.to_string();
+        let is_same = |index: &u32| self.get(*index).is_some_and(|open| open.is_same_file(&name, image.size));
+        let same = live.filter(is_same);
         let index = match image.phase {
             Phase::Start => {
                 // Told twice at one moment, by two sessions; else its unload was lost.
@@ -187,7 +189,7 @@ impl Images {
         };
         self.now_mapped.push(index);
         if let Some(open) = self.all.get_mut(index as usize) {
-            open.complete(image);
+            open.complete(image, name);
         }
     }
 
@@ -260,7 +262,7 @@ impl Images {
             start,
             end,
             evidence,
-            name: image.file_name.to_string(),
+            name: String::new(),
             timestamp: image.timestamp,
             checksum: image.checksum,
             pdb: None,
@@ -307,11 +309,10 @@ impl Images {
 
 impl Open {
     /// The same file by the last part of its path (paths have several forms) and its size, where both are told.
-    fn is_same_file(&self, image: &kernel::Image<'_>) -> bool {
-        let name = image.file_name.to_string();
-        let named = self.name.is_empty() || name.is_empty();
-        (named || file_name(&self.name).eq_ignore_ascii_case(file_name(&name)))
-            && (self.size == image.size || self.size == 0 || image.size == 0)
+    fn is_same_file(&self, name: &str, size: u64) -> bool {
+        let nameless = self.name.is_empty() || name.is_empty();
+        (nameless || file_name(&self.name).eq_ignore_ascii_case(file_name(name)))
+            && (self.size == size || self.size == 0 || size == 0)
     }
 
     fn identify(&mut self, known: &Known) {
@@ -325,7 +326,7 @@ impl Open {
     }
 
     /// Takes what another record of the same mapping adds.
-    fn complete(&mut self, image: &kernel::Image<'_>) {
+    fn complete(&mut self, image: &kernel::Image<'_>, name: String) {
         if self.timestamp == 0 {
             self.timestamp = image.timestamp;
         }
@@ -336,7 +337,6 @@ impl Open {
             self.size = image.size;
         }
         // A load may carry a cut path, and the later record the whole one.
-        let name = image.file_name.to_string();
         if name.len() > self.name.len() {
             self.name = name;
         }
