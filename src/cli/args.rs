@@ -47,11 +47,11 @@ pub(crate) struct Args {
     pub(crate) live: Live,
 
     /// When to use colours
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, display_order = 900)]
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true, help_heading = "Output")]
     pub(crate) color: Color,
 
     /// Say nothing but errors
-    #[arg(short, long, global = true, display_order = 901)]
+    #[arg(short, long, global = true, help_heading = "Output")]
     pub(crate) quiet: bool,
 }
 
@@ -63,15 +63,22 @@ pub(crate) enum Command {
     Info(Info),
     /// Count the events of a recording by provider, event and version
     Events(Events),
+    /// Tell for each module of a recording where its symbols are, or why there are none
+    Symbols(SymbolsCommand),
+    /// Name addresses of an image: function, inlined calls, file and line
+    Symbolize(super::symbolize::Symbolize),
     /// Print the completions of a shell
     #[command(after_help = "Example:\n  etwprof completions bash > /etc/bash_completion.d/etwprof")]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the man page
-    #[command(after_help = "Example:\n  etwprof man > etwprof.1")]
-    Man,
+    /// Print the man page of the program, or of one of its commands
+    #[command(after_help = "Examples:\n  etwprof man > etwprof.1\n  etwprof man convert > etwprof-convert.1")]
+    Man {
+        /// The command
+        command: Option<String>,
+    },
 }
 
 /// Profiling live.
@@ -137,6 +144,9 @@ pub(crate) struct Convert {
     pub(crate) filter: Filter,
 
     #[command(flatten)]
+    pub(crate) symbols: Symbols,
+
+    #[command(flatten)]
     pub(crate) tree: Tree,
 }
 
@@ -144,11 +154,11 @@ pub(crate) struct Convert {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Output {
     /// Write to this file; its ending picks the format
-    #[arg(short, long = "output", value_name = "OUT")]
+    #[arg(short = 'o', long = "output", value_name = "OUT", help_heading = "Output")]
     pub(crate) path: Option<PathBuf>,
 
     /// The format, whatever the ending [default: tree]
-    #[arg(short, long, value_name = "FORMAT")]
+    #[arg(short, long, value_name = "FORMAT", help_heading = "Output")]
     pub(crate) format: Option<Format>,
 }
 
@@ -203,6 +213,10 @@ pub(crate) struct Info {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Look here for symbols, before _NT_SYMBOL_PATH and in its syntax (repeatable); no server is asked
+    #[arg(long, value_name = "PATH")]
+    pub(crate) symbols: Vec<String>,
+
     #[command(flatten)]
     pub(crate) filter: Filter,
 }
@@ -219,6 +233,87 @@ pub(crate) struct Events {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Where names come from.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Symbols")]
+pub(crate) struct Symbols {
+    /// Look here for symbols, before _NT_SYMBOL_PATH and in its syntax: a folder, srv*CACHE*URL, ... (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub(crate) symbols: Vec<String>,
+
+    /// Name no functions
+    #[arg(long)]
+    pub(crate) no_symbols: bool,
+
+    /// Ask no symbol server; caches and folders are still looked into
+    #[arg(long)]
+    pub(crate) offline: bool,
+
+    /// Ask servers again for what they did not have lately
+    #[arg(long)]
+    pub(crate) retry_failed: bool,
+
+    /// Leave modules without symbols that fewer samples hit
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    pub(crate) min_module_share: f64,
+
+    /// Show inlined functions as part of their caller
+    #[arg(long)]
+    pub(crate) no_inline: bool,
+
+    /// Show source files and lines
+    #[arg(long)]
+    pub(crate) lines: bool,
+}
+
+impl Symbols {
+    /// Symbols that are on this machine, and in these places.
+    pub(crate) fn offline(places: &[String]) -> Symbols {
+        Symbols {
+            symbols: places.to_vec(),
+            no_symbols: false,
+            offline: true,
+            retry_failed: false,
+            min_module_share: 0.0,
+            no_inline: false,
+            lines: false,
+        }
+    }
+}
+
+const SYMBOLS_EXAMPLES: &str = "\
+Examples:
+  etwprof symbols trace.etl                                what is here, and what is missing
+  etwprof symbols trace.etl --fetch                        fill the cache from the symbol servers
+  etwprof symbols trace.etl --fetch --symbols srv*/mnt/cache*https://symbols.example.com";
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = SYMBOLS_EXAMPLES)]
+pub(crate) struct SymbolsCommand {
+    /// The recording: .etl files (parts of one recording), .etl.zip or .diagsession
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Ask the symbol servers for what is missing
+    #[arg(long)]
+    pub(crate) fetch: bool,
+
+    /// Look here for symbols, before _NT_SYMBOL_PATH and in its syntax (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub(crate) symbols: Vec<String>,
+
+    /// Ask servers again for what they did not have lately
+    #[arg(long)]
+    pub(crate) retry_failed: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) filter: Filter,
 }
 
 /// The forms of a result.

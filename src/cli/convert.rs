@@ -3,11 +3,10 @@
 use anyhow::{Result, bail};
 use etwprof::profile::{Balance, CallTree, Grouping, Profile};
 use etwprof::report::{console, count, duration, flamegraph, folded};
-use etwprof::symbols::Unnamed;
 
 use super::args::{self, Format};
 use super::load::{self, Loaded};
-use super::output;
+use super::{output, symbols};
 
 pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
     let format = args.output.format()?;
@@ -20,16 +19,17 @@ pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
         );
     }
     let filter = load::filter(&args.filter);
-    let profile = Profile::new(&loaded.trace, &filter, &Unnamed);
+    let named = symbols::named(&loaded.trace, &filter, &args.symbols, quiet)?;
+    let profile = &named.profile;
     if profile.samples.is_empty() && !filter.keeps_all() {
         bail!("no sample is left; {}", why_empty(&profile.balance));
     }
     let grouping = Grouping { by_process: true, by_thread: args.tree.threads };
-    let tree = CallTree::new(&profile, &loaded.trace, grouping);
+    let tree = CallTree::new(profile, &loaded.trace, grouping);
     let path = args.output.path.as_deref();
     output::write(path, |mut out| match format {
         Format::Folded => folded::write(&mut out, &tree),
-        Format::Svg => flamegraph::write(&mut out, &tree, &titles(args, &loaded, &profile)),
+        Format::Svg => flamegraph::write(&mut out, &tree, &titles(args, &loaded, profile)),
         Format::Tree => {
             let width = if path.is_none() { output::terminal_width() } else { None };
             let (min_percent, max_depth) = (args.tree.min_percent, args.tree.max_depth);
@@ -37,7 +37,8 @@ pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
         }
     })?;
     if !quiet {
-        anstream::eprintln!("{}", closing_line(&profile));
+        symbols::closing_lines(&loaded.trace, &named);
+        anstream::eprintln!("{}", closing_line(profile));
     }
     Ok(())
 }

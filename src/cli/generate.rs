@@ -1,6 +1,6 @@
 //! `etwprof completions` and `etwprof man`: made from the argument definitions.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::CommandFactory;
 
 use super::args::Args;
@@ -13,6 +13,17 @@ pub(super) fn completions(shell: clap_complete::Shell) -> Result<()> {
     })
 }
 
-pub(super) fn man() -> Result<()> {
-    output::write(None, |mut out| clap_mangen::Man::new(Args::command()).render(&mut out))
+pub(super) fn man(command: Option<&str>) -> Result<()> {
+    let mut program = Args::command();
+    program.build();
+    let page = match command {
+        None => program,
+        Some(name) => {
+            let found = program.find_subcommand(name).cloned();
+            let Some(found) = found else { bail!("there is no command `{name}`; `etwprof help` lists them") };
+            let title = format!("etwprof-{name}");
+            found.display_name(title)
+        }
+    };
+    output::write(None, |mut out| clap_mangen::Man::new(page).render(&mut out))
 }

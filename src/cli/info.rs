@@ -1,16 +1,15 @@
 //! `etwprof info`: what is in a recording.
 
 use anyhow::Result;
-use etwprof::profile::Profile;
 use etwprof::report::info::{self, Info};
-use etwprof::symbols::Unnamed;
 
-use super::{args, load, output};
+use super::{args, load, output, symbols};
 
 pub(super) fn run(args: &args::Info, quiet: bool) -> Result<()> {
     let loaded = load::trace(&args.files, quiet)?;
-    let profile = Profile::new(&loaded.trace, &load::filter(&args.filter), &Unnamed);
-    let info = Info::new(&loaded.recording, &loaded.trace, &profile, &loaded.damage);
+    let flags = args::Symbols::offline(&args.symbols);
+    let named = symbols::named(&loaded.trace, &load::filter(&args.filter), &flags, quiet)?;
+    let info = Info::new(&loaded.recording, &loaded.trace, &named.profile, &named.symbols, &loaded.damage);
     output::write(None, |mut out| {
         if args.json { info::write_json(&mut out, &info) } else { info::write(&mut out, &info) }
     })

@@ -11,6 +11,8 @@ mod live;
 mod load;
 mod output;
 mod progress;
+mod symbolize;
+mod symbols;
 
 use std::io;
 use std::process::ExitCode;
@@ -27,8 +29,10 @@ pub(crate) fn main() -> ExitCode {
         Some(Command::Convert(convert)) => convert::run(&convert, args.quiet),
         Some(Command::Info(info)) => info::run(&info, args.quiet),
         Some(Command::Events(events)) => events::run(&events, args.quiet),
+        Some(Command::Symbols(symbols)) => symbols::run(&symbols, args.quiet),
+        Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize),
         Some(Command::Completions { shell }) => generate::completions(shell),
-        Some(Command::Man) => generate::man(),
+        Some(Command::Man { command }) => generate::man(command.as_deref()),
         None => live::run(&args.live),
     };
     match result {

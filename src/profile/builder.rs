@@ -12,13 +12,14 @@ use crate::trace::{self, Context, Mapping, ProcessId, Trace};
 
 use super::filter::Filter;
 use super::frame::{Category, Frame, FrameId};
-use super::{Profile, Sample};
+use super::{Naming, Profile, Sample};
 
-pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names) -> Profile {
+pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names, naming: Naming) -> Profile {
     let (kept, balance) = filter.apply(trace);
     let mut builder = Builder {
         trace,
         names,
+        naming,
         frames: Vec::new(),
         frame_ids: FxHashMap::default(),
         stacks: PrefixTree::default(),
@@ -33,6 +34,7 @@ pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names) -> Profil
 struct Builder<'a> {
     trace: &'a Trace,
     names: &'a dyn Names,
+    naming: Naming,
     frames: Vec<Frame>,
     frame_ids: FxHashMap<Frame, FrameId>,
     stacks: PrefixTree<FrameId>,
@@ -175,8 +177,9 @@ impl Builder<'_> {
             let text = format!("{module_name}!0x{rva:x}");
             self.push(Frame { text, category, module, inlined: false });
         }
-        for function in functions {
-            let text = format!("{module_name}!{}", function.name);
+        let naming = self.naming;
+        for function in functions.iter().filter(|function| !function.inlined || naming.inlined) {
+            let text = naming.text(module_name, function);
             self.push(Frame { text, category, module, inlined: function.inlined });
         }
     }

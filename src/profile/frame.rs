@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::trace::ModuleId;
+use crate::symbols::Function;
+use crate::trace::{ModuleId, file_name};
 
 /// A frame of a [`Profile`](super::Profile).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,4 +36,33 @@ pub enum Category {
     Managed,
     /// Code outside every known image.
     Unresolved,
+}
+
+/// How frames are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Naming {
+    /// Inlined functions are frames of their own.
+    pub inlined: bool,
+    /// Functions are followed by their source file and line.
+    pub lines: bool,
+}
+
+impl Default for Naming {
+    fn default() -> Self {
+        Naming { inlined: true, lines: false }
+    }
+}
+
+impl Naming {
+    /// `module!function`, `module!~function` for one that is only the nearest name, and the source line if wanted.
+    pub(super) fn text(self, module: &str, function: &Function) -> String {
+        let near = if function.approximate { "~" } else { "" };
+        let mut text = format!("{module}!{near}{}", function.name);
+        if self.lines
+            && let (Some(file), Some(line)) = (&function.file, function.line)
+        {
+            text += &format!(" ({}:{line})", file_name(file));
+        }
+        text
+    }
 }

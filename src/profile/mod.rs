@@ -6,13 +6,15 @@ mod frame;
 mod tree;
 
 pub use filter::{Balance, Filter, StackBalance};
-pub use frame::{Category, Frame, FrameId};
+pub use frame::{Category, Frame, FrameId, Naming};
 pub use tree::{CallTree, Grouping, Node};
+
+use rustc_hash::FxHashMap;
 
 use crate::event::Ticks;
 use crate::prefix_tree::{NodeId, PrefixTree};
 use crate::symbols::Names;
-use crate::trace::{Context, ProcessId, ThreadId, Trace};
+use crate::trace::{Context, ModuleId, ProcessId, ThreadId, Trace};
 
 /// The kept samples of a trace, with named stacks.
 #[derive(Debug)]
@@ -52,8 +54,27 @@ pub struct Sample {
 
 impl Profile {
     /// Names the stacks of the samples of `trace` that `filter` keeps.
-    pub fn new(trace: &Trace, filter: &Filter, names: &dyn Names) -> Profile {
-        builder::build(trace, filter, names)
+    pub fn new(trace: &Trace, filter: &Filter, names: &dyn Names, naming: Naming) -> Profile {
+        builder::build(trace, filter, names, naming)
+    }
+
+    /// How many samples have a frame in each module.
+    pub fn samples_by_module(&self) -> FxHashMap<ModuleId, u64> {
+        let mut of_stack: FxHashMap<NodeId, Vec<ModuleId>> = FxHashMap::default();
+        let mut samples = FxHashMap::default();
+        for sample in &self.samples {
+            let modules = of_stack.entry(sample.stack).or_insert_with(|| {
+                let frames = self.stacks.path(sample.stack).filter_map(|frame| self.frame(frame)?.module);
+                let mut modules: Vec<ModuleId> = frames.collect();
+                modules.sort_unstable();
+                modules.dedup();
+                modules
+            });
+            for module in modules {
+                *samples.entry(*module).or_default() += 1;
+            }
+        }
+        samples
     }
 
     /// A frame by its id.

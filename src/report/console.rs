@@ -87,7 +87,12 @@ impl<W: Write> Printer<'_, W> {
     /// Walks the tree with a stack of its own: a trace may be deeper than the program's.
     fn run(&mut self) -> io::Result<()> {
         let mut lines = Vec::new();
-        self.push_children(&mut lines, self.tree.roots(), self.tree.total(), "", 0);
+        let total = self.tree.total();
+        if self.tree.roots().len() != 1 {
+            let (width, total) = (self.widest, count(total));
+            writeln!(self.out, "{:>6.1}%  {total:>width$}  {:>width$}  all processes", 100.0, 0)?;
+        }
+        self.push_children(&mut lines, self.tree.roots(), total, "", 0);
         while let Some(line) = lines.pop() {
             match line {
                 Line::Hidden { nodes, samples, indent, connector } => {

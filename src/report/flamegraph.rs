@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use inferno::flamegraph::color::{Color, PaletteMap};
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
+use inferno::flamegraph::{Direction, TextTruncateDirection};
 
 use crate::profile::{CallTree, Category};
 
@@ -18,7 +19,8 @@ pub struct Options {
     pub subtitle: String,
 }
 
-/// Writes `tree` as a flame graph with the callers at the bottom.
+/// Writes `tree` as a flame graph with the callers on top: a stack of a hundred frames would otherwise open on an
+/// empty page.
 ///
 /// Frames are coloured by the kind of code. A tree without samples gives a graph that says so.
 pub fn write(out: &mut impl Write, tree: &CallTree, options: &Options) -> io::Result<()> {
@@ -34,13 +36,20 @@ pub fn write(out: &mut impl Write, tree: &CallTree, options: &Options) -> io::Re
     inferno.subtitle = Some(options.subtitle.clone()).filter(|subtitle| !subtitle.is_empty());
     inferno.count_name = "samples".to_owned();
     inferno.notes = format!("{} samples", count(tree.total()));
+    inferno.direction = Direction::Inverted;
+    inferno.text_truncate_direction = TextTruncateDirection::Right;
+    inferno.bgcolors = Some(BackgroundColor::Flat(Color { r: 250, g: 250, b: 250 }));
     inferno.palette_map = Some(&mut palette);
     inferno.no_sort = true;
     inferno::flamegraph::from_lines(&mut inferno, lines.iter().map(String::as_str), out)
 }
 
+/// What inferno calls the frame of all samples inside; it shows as "all".
+const ROOT: &str = "";
+
 fn palette(tree: &CallTree) -> PaletteMap {
     let mut palette = PaletteMap::default();
+    palette.insert(ROOT, colour(Category::Heading, ROOT));
     for (_, node) in tree.nodes() {
         if let Some(frame) = tree.frame(node) {
             let name = folded::name(&frame.text);

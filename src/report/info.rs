@@ -9,7 +9,8 @@ use serde::Serialize;
 use crate::etl::{ClockKind, Damage, Recording};
 use crate::event::Ticks;
 use crate::profile::{Balance, Profile};
-use crate::trace::{Lost, Mapping, Process, Trace};
+use crate::symbols::resolver::{ModuleReport, Symbols};
+use crate::trace::{Lost, Mapping, ModuleId, Process, Trace};
 
 use super::text::{bytes, count, duration, one_line};
 
@@ -148,11 +149,32 @@ pub struct ModuleInfo {
     pub pdb_age: Option<u32>,
     /// Kept samples whose leaf is in it.
     pub samples: u64,
+    /// What became of its symbols; `null` for a module that no sample hits.
+    pub symbols: Option<SymbolsInfo>,
+}
+
+/// What became of a module's symbols, on this machine and without asking a server.
+#[derive(Clone, Debug, Serialize)]
+pub struct SymbolsInfo {
+    /// `resolved`, `public`, `exports`, `no_names`, `no_id`, `not_found`, `mismatch`, `unreadable`, `skipped`.
+    pub verdict: &'static str,
+    /// The same in a sentence, for people.
+    pub detail: String,
+    /// Distinct addresses that samples hit.
+    pub addresses: usize,
+    /// Of these, how many have a name.
+    pub named: usize,
 }
 
 impl Info {
     /// Gathers everything. `profile` says which samples count.
-    pub fn new(recording: &Recording, trace: &Trace, profile: &Profile, damage: &[Damage]) -> Info {
+    pub fn new(
+        recording: &Recording,
+        trace: &Trace,
+        profile: &Profile,
+        symbols: &Symbols,
+        damage: &[Damage],
+    ) -> Info {
         let clock = trace.clock;
         let last = trace.span.map_or(clock.base, |(_, last)| last);
         let closed = (recording.header().end as f64 - clock.base_utc as f64) / 1e7;
@@ -192,7 +214,7 @@ impl Info {
                 })
                 .collect(),
             processes: processes(trace, profile),
-            modules: modules(trace, profile),
+            modules: modules(trace, profile, symbols),
         }
     }
 }
@@ -251,7 +273,9 @@ fn processes(trace: &Trace, profile: &Profile) -> Vec<ProcessInfo> {
     rows
 }
 
-fn modules(trace: &Trace, profile: &Profile) -> Vec<ModuleInfo> {
+fn modules(trace: &Trace, profile: &Profile, symbols: &Symbols) -> Vec<ModuleInfo> {
+    let reports: FxHashMap<ModuleId, &ModuleReport> =
+        symbols.modules.iter().map(|report| (report.module, report)).collect();
     let mut samples: FxHashMap<usize, u64> = FxHashMap::default();
     for sample in &profile.samples {
         let kernel = trace.is_kernel_address(sample.address);
@@ -274,6 +298,12 @@ fn modules(trace: &Trace, profile: &Profile) -> Vec<ModuleInfo> {
             pdb_guid: pdb.map(|pdb| pdb.guid.to_string()),
             pdb_age: pdb.map(|pdb| pdb.age),
             samples: samples.get(&index).copied().unwrap_or(0),
+            symbols: reports.get(&mapping.module).map(|report| SymbolsInfo {
+                verdict: report.verdict.word(),
+                detail: report.verdict.to_string(),
+                addresses: report.addresses,
+                named: report.named,
+            }),
         })
     };
     let mut rows: Vec<ModuleInfo> = trace.mappings.iter().enumerate().filter_map(row).collect();
@@ -399,17 +429,18 @@ fn module_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{:>9}  {:>6}  {:>6}  {:<34}  module", "samples", "share", "pid", "PDB")?;
+    writeln!(
+        out,
+        "\n{:>9}  {:>6}  {:>6}  {:<10}  {:<34}  module",
+        "samples", "share", "pid", "symbols", "PDB"
+    )?;
     for module in rows.iter().take(ROWS) {
         let share = 100.0 * module.samples as f64 / info.samples.kept.max(1) as f64;
         let (samples, pid) = (count(module.samples), module.pid);
         let pdb = module.pdb_name.as_deref().map_or("no PDB id", crate::trace::file_name);
-        writeln!(
-            out,
-            "{samples:>9}  {share:>5.1}%  {pid:>6}  {:<34}  {}",
-            one_line(pdb),
-            one_line(&module.path)
-        )?;
+        let verdict = module.symbols.as_ref().map_or("", |symbols| symbols.verdict).replace('_', " ");
+        let (pdb, path) = (one_line(pdb), one_line(&module.path));
+        writeln!(out, "{samples:>9}  {share:>5.1}%  {pid:>6}  {verdict:<10}  {pdb:<34}  {path}")?;
     }
     if rows.len() > ROWS {
         writeln!(out, "{:>9}  {} more", "…", count((rows.len() - ROWS) as u64))?;

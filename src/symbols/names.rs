@@ -1,5 +1,9 @@
 //! What symbols say of a code address.
 
+use std::cell::RefCell;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use crate::trace::ModuleId;
 
 /// A function at a code address: the one whose code it is, or one that the compiler put into it.
@@ -13,6 +17,8 @@ pub struct Function {
     pub line: Option<u32>,
     /// True for a function that was inlined into the one before it.
     pub inlined: bool,
+    /// True for the nearest name before the address, without proof that the code is its.
+    pub approximate: bool,
 }
 
 /// Names code addresses of modules.
@@ -31,5 +37,28 @@ pub struct Unnamed;
 impl Names for Unnamed {
     fn functions(&self, _: ModuleId, _: u64) -> &[Function] {
         &[]
+    }
+}
+
+/// Knows no names, and remembers what was asked: the addresses that symbols are needed for.
+#[derive(Debug, Default)]
+pub struct Wanted(RefCell<FxHashMap<ModuleId, FxHashSet<u64>>>);
+
+impl Names for Wanted {
+    fn functions(&self, module: ModuleId, rva: u64) -> &[Function] {
+        self.0.borrow_mut().entry(module).or_default().insert(rva);
+        &[]
+    }
+}
+
+impl Wanted {
+    /// The addresses by module, in order.
+    pub fn into_addresses(self) -> FxHashMap<ModuleId, Vec<u64>> {
+        let sorted = |rvas: FxHashSet<u64>| {
+            let mut rvas: Vec<u64> = rvas.into_iter().collect();
+            rvas.sort_unstable();
+            rvas
+        };
+        self.0.into_inner().into_iter().map(|(module, rvas)| (module, sorted(rvas))).collect()
     }
 }

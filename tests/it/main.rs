@@ -3,5 +3,19 @@
 
 mod data;
 mod demo;
+mod r2r_hostile;
+mod r2r_image;
+mod r2r_names;
+mod r2r_real;
+mod r2r_synthetic;
+mod store_cabinet;
+mod store_cache;
+mod store_fetch;
+mod store_layout;
+mod store_path;
+mod store_support;
 mod support;
+mod symbols_breakpad;
+mod symbols_malformed;
+mod symbols_truth;
 mod synth;

@@ -1,0 +1,239 @@
+//! Symbols on the command line: where to look for them, the talk while they are fetched, what came of it; and
+//! `etwprof symbols`.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use etwprof::profile::{Filter, Naming, Profile};
+use etwprof::report::{bytes, count, one_line};
+use etwprof::symbols::path::{Element, SymbolPath, Tier};
+use etwprof::symbols::resolver::{self, Hit, ModuleReport, Options, Symbols};
+use etwprof::symbols::store::{Progress, Store, StoreOptions, user_cache};
+use etwprof::symbols::{Unnamed, Wanted};
+use etwprof::trace::Trace;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use super::{args, load, output};
+
+/// A profile with names, and what became of the modules.
+pub(super) struct Named {
+    pub(super) profile: Profile,
+    pub(super) symbols: Symbols,
+}
+
+/// Keeps the samples that `filter` keeps and names their frames, as the flags say.
+pub(super) fn named(trace: &Trace, filter: &Filter, args: &args::Symbols, quiet: bool) -> Result<Named> {
+    let naming = Naming { inlined: !args.no_inline, lines: args.lines };
+    if args.no_symbols {
+        let profile = Profile::new(trace, filter, &Unnamed, naming);
+        return Ok(Named { profile, symbols: Symbols::default() });
+    }
+    let wanted = Wanted::default();
+    let bare = Profile::new(trace, filter, &wanted, naming);
+    let samples = bare.samples_by_module();
+    let hits = wanted.into_addresses().into_iter().map(|(module, rvas)| Hit {
+        module,
+        samples: samples.get(&module).copied().unwrap_or(0),
+        rvas,
+    });
+    let options = Options { samples: bare.balance.kept, min_share: args.min_module_share };
+    let path = symbol_path(&args.symbols)?;
+    let store = store(&path, args.offline, args.retry_failed);
+    let talk = Talk::new(&path, args.offline, quiet);
+    let symbols =
+        resolver::resolve(trace, hits.collect(), &store, &options, &|name, state| talk.on(name, state));
+    talk.done();
+    Ok(Named { profile: Profile::new(trace, filter, &symbols, naming), symbols })
+}
+
+/// `--symbols`, then `_NT_SYMBOL_PATH`, or Microsoft's server where that is not set.
+pub(super) fn symbol_path(added: &[String]) -> Result<SymbolPath> {
+    let environment = std::env::var("_NT_SYMBOL_PATH").ok();
+    SymbolPath::of_run(added, environment.as_deref()).context("--symbols or _NT_SYMBOL_PATH")
+}
+
+pub(super) fn store(path: &SymbolPath, offline: bool, retry_failed: bool) -> Store {
+    Store::new(path, StoreOptions { offline, retry_failed, ..StoreOptions::default() })
+}
+
+/// What is said on stderr while files are looked for.
+struct Talk {
+    /// Said once, when a server is about to be asked.
+    announcement: Mutex<Option<String>>,
+    bars: MultiProgress,
+    running: Mutex<BTreeMap<String, ProgressBar>>,
+}
+
+impl Talk {
+    fn new(path: &SymbolPath, offline: bool, quiet: bool) -> Talk {
+        let servers: Vec<&str> = path
+            .elements()
+            .iter()
+            .flat_map(|element| match element {
+                Element::Server(tiers) => tiers.as_slice(),
+                _ => &[],
+            })
+            .filter_map(|tier| match tier {
+                Tier::Url(url) => Some(url.as_str()),
+                _ => None,
+            })
+            .collect();
+        let announcement = (!servers.is_empty() && !offline && !quiet).then(|| {
+            let cache = user_cache().map_or("nowhere".to_owned(), |cache| cache.display().to_string());
+            format!("symbols from {}, kept in {cache} (--offline asks no server)", servers.join(", "))
+        });
+        let target = if quiet || !io::stderr().is_terminal() {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
+        let bars = MultiProgress::with_draw_target(target);
+        Talk { announcement: Mutex::new(announcement), bars, running: Mutex::default() }
+    }
+
+    fn on(&self, name: &str, state: Progress<'_>) {
+        let mut running = self.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match state {
+            Progress::Started => {
+                let announcement = self.announcement.lock().map(|mut text| text.take());
+                if let Ok(Some(text)) = announcement {
+                    anstream::eprintln!("{text}");
+                }
+            }
+            Progress::Receiving { bytes, total } => {
+                let bar = running.entry(name.to_owned()).or_insert_with(|| {
+                    let bar = self.bars.add(ProgressBar::new_spinner());
+                    let style =
+                        ProgressStyle::with_template("{spinner} {bytes:>10} of {total_bytes:<10} {msg}");
+                    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+                    bar.set_message(name.to_owned());
+                    bar.enable_steady_tick(Duration::from_millis(200));
+                    bar
+                });
+                if let Some(total) = total {
+                    bar.set_length(total);
+                }
+                bar.set_position(bytes);
+            }
+            Progress::Finished(_) => {
+                if let Some(bar) = running.remove(name) {
+                    bar.finish_and_clear();
+                }
+            }
+        }
+    }
+
+    fn done(&self) {
+        let _shown_or_not = self.bars.clear();
+    }
+}
+
+/// How much of the profile has names, and the modules that hurt most, on stderr.
+pub(super) fn closing_lines(trace: &Trace, named: &Named) {
+    let modules = &named.symbols.modules;
+    if modules.is_empty() {
+        return;
+    }
+    let addresses: usize = modules.iter().map(|module| module.addresses).sum();
+    let known: usize = modules.iter().map(|module| module.named).sum();
+    let share = 100.0 * known as f64 / addresses.max(1) as f64;
+    anstream::eprintln!(
+        "{} of {} addresses named ({share:.0}%), in {} of {} modules",
+        count(known as u64),
+        count(addresses as u64),
+        modules.iter().filter(|module| module.named > 0).count(),
+        modules.len()
+    );
+    const SHOWN: usize = 3;
+    let unnamed: Vec<&ModuleReport> = modules.iter().filter(|module| !module.verdict.is_named()).collect();
+    for report in unnamed.iter().take(SHOWN) {
+        let name = trace.module(report.module).map_or("", |module| module.file_name());
+        let share = 100.0 * report.samples as f64 / named.profile.balance.kept.max(1) as f64;
+        let cure = report.verdict.cure().map(|cure| format!("; {cure}")).unwrap_or_default();
+        anstream::eprintln!("  {} ({share:.1}% of samples): {}{cure}", one_line(name), report.verdict);
+    }
+    if unnamed.len() > SHOWN {
+        anstream::eprintln!("  {} more; `etwprof symbols` lists all", unnamed.len() - SHOWN);
+    }
+}
+
+/// One module as `etwprof symbols --json` prints it.
+#[derive(Serialize)]
+struct Row<'a> {
+    path: &'a str,
+    samples: u64,
+    addresses: usize,
+    named: usize,
+    pdb_name: Option<&'a str>,
+    pdb_guid: Option<String>,
+    pdb_age: Option<u32>,
+    verdict: &'static str,
+    detail: String,
+    cure: Option<&'static str>,
+    attempts: Vec<String>,
+}
+
+pub(super) fn run(args: &args::SymbolsCommand, quiet: bool) -> Result<()> {
+    let loaded = load::trace(&args.files, quiet)?;
+    let flags = args::Symbols {
+        offline: !args.fetch,
+        retry_failed: args.retry_failed,
+        ..args::Symbols::offline(&args.symbols)
+    };
+    let named = named(&loaded.trace, &load::filter(&args.filter), &flags, quiet)?;
+    let trace = &loaded.trace;
+    output::write(None, |mut out| {
+        if args.json {
+            let rows: Vec<Row<'_>> =
+                named.symbols.modules.iter().filter_map(|report| row(trace, report)).collect();
+            serde_json::to_writer_pretty(&mut out, &rows)?;
+            return writeln!(out);
+        }
+        table(&mut out, trace, &named)
+    })?;
+    if !quiet {
+        let sizes = named.symbols.modules.iter().filter_map(|report| {
+            let etwprof::symbols::verdict::Verdict::Resolved { from } = &report.verdict else { return None };
+            Some(std::fs::metadata(from).ok()?.len())
+        });
+        anstream::eprintln!("{} of symbols are used", bytes(sizes.sum()));
+    }
+    Ok(())
+}
+
+fn row<'a>(trace: &'a Trace, report: &ModuleReport) -> Option<Row<'a>> {
+    let module = trace.module(report.module)?;
+    Some(Row {
+        path: &module.path,
+        samples: report.samples,
+        addresses: report.addresses,
+        named: report.named,
+        pdb_name: module.pdb.as_ref().map(|pdb| pdb.name.as_str()),
+        pdb_guid: module.pdb.as_ref().map(|pdb| pdb.guid.to_string()),
+        pdb_age: module.pdb.as_ref().map(|pdb| pdb.age),
+        verdict: report.verdict.word(),
+        detail: report.verdict.to_string(),
+        cure: report.verdict.cure(),
+        attempts: report.verdict.attempts().collect(),
+    })
+}
+
+fn table(out: &mut impl Write, trace: &Trace, named: &Named) -> io::Result<()> {
+    writeln!(out, "{:>9}  {:>6}  {:>13}  {:<24}  verdict", "samples", "share", "named", "module")?;
+    for report in &named.symbols.modules {
+        let share = 100.0 * report.samples as f64 / named.profile.balance.kept.max(1) as f64;
+        let name = trace.module(report.module).map_or("", |module| module.file_name());
+        let (samples, name) = (count(report.samples), one_line(name));
+        let known = format!("{} of {}", count(report.named as u64), count(report.addresses as u64));
+        writeln!(
+            out,
+            "{samples:>9}  {share:>5.1}%  {known:>13}  {name:<24}  {}",
+            one_line(&report.verdict.to_string())
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! The answer to a search: the file, and every place that was asked with what it said.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::key::RefusedName;
+
+/// What the caller's check says of a candidate file.
+///
+/// The check reads the identity out of the file itself and should also see that the file is whole, as far as its
+/// format tells (the page count of a PDB, the sections of an image).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is the file that was asked for.
+    Matches,
+    /// It is another file of the same name; the text is the identity found.
+    Differs(String),
+    /// It is no such file, or damaged; the text says how.
+    Unreadable(String),
+}
+
+/// Reads a candidate file and says whether it is the one wanted. Called from several threads.
+pub type Verify<'a> = dyn Fn(&Path) -> Verdict + Sync + 'a;
+
+/// One search: the file if it was found, and all that was tried, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Lookup {
+    /// The file, on this machine, verified.
+    pub found: Option<Found>,
+    /// Every place asked, with its answer.
+    pub attempts: Vec<Attempt>,
+}
+
+/// A file that matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Where it lies now.
+    pub path: PathBuf,
+    /// Where it was found: the same file, or the server or store that it was fetched from.
+    pub from: Place,
+}
+
+/// One place asked.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// Where.
+    pub place: Place,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// Where a file was looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A file or a store folder.
+    Path(PathBuf),
+    /// The address of a file on a server.
+    Url(String),
+    /// No place yet: the name as the trace has it.
+    Name(String),
+}
+
+/// What came of one attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The file is there and matches.
+    Found,
+    /// There is no such file.
+    NotThere,
+    /// The server or the file system denies access. The number is the HTTP status.
+    Forbidden(Option<u16>),
+    /// The server answered with an error.
+    ServerError {
+        /// The HTTP status.
+        status: u16,
+        /// Requests sent.
+        tries: u32,
+    },
+    /// No answer, or a stalled one, within the time set.
+    TimedOut {
+        /// What was waited for.
+        phase: &'static str,
+        /// Requests sent.
+        tries: u32,
+    },
+    /// No connection: name not found, refused, TLS or proxy failure.
+    Unreachable(String),
+    /// The connection ended in the middle of the file.
+    CutShort {
+        /// Bytes that came, before decoding.
+        received: u64,
+        /// Bytes promised, if any.
+        promised: Option<u64>,
+    },
+    /// Too many redirects, or one that leads where none is followed.
+    BadRedirect(String),
+    /// A file of that name, but with another identity.
+    WrongFile {
+        /// The identity in the file.
+        found: String,
+        /// The identity asked for.
+        wanted: String,
+    },
+    /// Not a file of that kind, damaged, or compressed in a way that is not known.
+    Unreadable(String),
+    /// The name in the trace is none that a file may have.
+    RefusedName(RefusedName),
+    /// The path in the trace, or in a `file.ptr`, leads where none from outside is followed.
+    RefusedPath(&'static str),
+    /// Larger than the limits allow.
+    OverLimit {
+        /// The size announced or reached, in bytes.
+        size: u64,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// It could not be written to the cache.
+    NotStored(String),
+    /// It failed before, and that is remembered for a while.
+    Remembered {
+        /// What came of it then.
+        cause: String,
+        /// When.
+        at: SystemTime,
+    },
+    /// A server, while offline.
+    Offline,
+    /// A path of Windows that this system cannot open.
+    OtherSystem,
+}
+
+impl Lookup {
+    pub(super) fn note(&mut self, place: Place, outcome: Outcome) {
+        self.attempts.push(Attempt { place, outcome });
+    }
+
+    /// The most telling failure: a wrong file or a server's trouble says more than "not there".
+    pub fn reason(&self) -> Option<&Attempt> {
+        let rank = |o: &Outcome| match o {
+            Outcome::Found => 0,
+            Outcome::NotThere | Outcome::OtherSystem => 1,
+            Outcome::Offline => 2,
+            Outcome::Remembered { .. } => 3,
+            _ => 4,
+        };
+        // The first of the highest rank: `max_by_key` would give the last.
+        self.attempts.iter().rev().max_by_key(|a| rank(&a.outcome))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Path(path) => write!(f, "{}", path.display()),
+            Place::Url(url) => f.write_str(url),
+            Place::Name(name) => write!(f, "{name:?}"),
+        }
+    }
+}
+
+/// `https://…/ntdll.pdb: not there`.
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.outcome)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Found => f.write_str("found"),
+            Outcome::NotThere => f.write_str("not there"),
+            Outcome::Forbidden(None) => f.write_str("access denied"),
+            Outcome::Forbidden(Some(status)) => write!(f, "access denied (HTTP {status})"),
+            Outcome::ServerError { status, tries } => {
+                write!(f, "the server failed (HTTP {status}{})", times(*tries))
+            }
+            Outcome::TimedOut { phase, tries } => write!(f, "timed out while {phase}{}", times(*tries)),
+            Outcome::Unreachable(why) => write!(f, "not reachable: {why}"),
+            Outcome::CutShort { received, promised: Some(promised) } => {
+                write!(f, "the connection ended after {received} of {promised} bytes")
+            }
+            Outcome::CutShort { received, promised: None } => {
+                write!(f, "the connection ended in the middle, after {received} bytes")
+            }
+            Outcome::BadRedirect(why) => write!(f, "redirect not followed: {why}"),
+            Outcome::WrongFile { found, wanted } => write!(f, "another file: it is {found}, wanted {wanted}"),
+            Outcome::Unreadable(why) => write!(f, "not usable: {why}"),
+            Outcome::RefusedName(why) => write!(f, "not a file name that is looked up: {why}"),
+            Outcome::RefusedPath(why) => write!(f, "not opened: {why}"),
+            Outcome::OverLimit { size, limit } => write!(f, "{size} bytes is over the limit of {limit}"),
+            Outcome::NotStored(why) => write!(f, "could not be stored: {why}"),
+            Outcome::Remembered { cause, at } => {
+                let age = SystemTime::now().duration_since(*at).unwrap_or_default();
+                let age = humantime::format_duration(Duration::from_secs(age.as_secs()));
+                write!(f, "not asked again: {age} ago it was {cause}")
+            }
+            Outcome::Offline => f.write_str("not asked: offline"),
+            Outcome::OtherSystem => f.write_str("a Windows path, which this system cannot open"),
+        }
+    }
+}
+
+fn times(tries: u32) -> String {
+    if tries > 1 { format!(", {tries} times") } else { String::new() }
+}

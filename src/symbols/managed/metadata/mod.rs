@@ -1,0 +1,147 @@
+//! ECMA-335 metadata, read in place: tables, heaps, and the names and signatures in them.
+//!
+//! The COR header points to a *metadata root* (II.24.2.1): a small directory of streams. `#~` holds tables of fixed
+//! width rows, `#Strings` the UTF-8 names, `#Blob` the signatures. A column's width depends on how many rows the
+//! tables it points to have, so the widths are computed once ([`tables`]) and then each cell is a few bytes at a
+//! known place. Nothing is copied: a [`Metadata`] is a few slices and two small arrays.
+//!
+//! A *token* names a row: the table in the high byte, the row (counted from 1) below.
+
+pub(crate) mod names;
+pub(crate) mod signature;
+pub mod tables;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use signature::Modules;
+use tables::{Table, Tables};
+
+use super::cursor::Cursor;
+
+/// Names are 1,023 bytes at most by the compilers' own rule; this leaves room for those that have another.
+const MAX_STRING: usize = 4096;
+
+/// Why bytes are not metadata.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MetadataError {
+    /// The root does not begin with `BSJB`.
+    #[error("no metadata signature")]
+    Signature,
+    /// The root or its stream directory is cut.
+    #[error("metadata root cut at byte {0}")]
+    Cut(usize),
+    /// No `#~` stream, hence no tables.
+    #[error("no table stream")]
+    NoTables,
+    /// The table stream is cut before its row counts end.
+    #[error("table stream cut in its header")]
+    TablesCut,
+}
+
+/// One assembly's metadata, borrowed from the image.
+#[derive(Debug, Clone)]
+pub struct Metadata<'d> {
+    tables: Tables<'d>,
+    strings: &'d [u8],
+    blobs: &'d [u8],
+}
+
+impl<'d> Metadata<'d> {
+    /// Reads the root at the start of `root`; ECMA-335 II.24.2.
+    pub fn parse(root: &'d [u8]) -> Result<Self, MetadataError> {
+        let mut cursor = Cursor::new(root, 0);
+        if cursor.u32() != Some(u32::from_le_bytes(*b"BSJB")) {
+            return Err(MetadataError::Signature);
+        }
+        let streams = Streams::read(root, &mut cursor).ok_or(MetadataError::Cut(cursor.pos()))?;
+        let tables = streams.tables.ok_or(MetadataError::NoTables)?;
+        Ok(Metadata {
+            tables: Tables::parse(tables).ok_or(MetadataError::TablesCut)?,
+            strings: streams.strings,
+            blobs: streams.blobs,
+        })
+    }
+
+    /// The tables themselves.
+    pub fn tables(&self) -> &Tables<'d> {
+        &self.tables
+    }
+
+    /// The string at an offset of the `#Strings` heap. Not valid UTF-8, out of the heap, cut or absurdly long:
+    /// `None`.
+    pub fn string(&self, offset: u32) -> Option<&'d str> {
+        let bytes = self.strings.get(offset as usize..)?;
+        let bytes = bytes.get(..MAX_STRING).unwrap_or(bytes);
+        let end = bytes.iter().position(|&byte| byte == 0)?;
+        std::str::from_utf8(bytes.get(..end)?).ok()
+    }
+
+    /// The bytes at an offset of the `#Blob` heap.
+    pub fn blob(&self, offset: u32) -> Option<&'d [u8]> {
+        let mut cursor = Cursor::new(self.blobs, offset as usize);
+        let len = cursor.compressed()?;
+        cursor.take(len as usize)
+    }
+
+    /// The assembly's simple name; `None` in a netmodule.
+    pub fn assembly_name(&self) -> Option<&'d str> {
+        self.string(self.tables.cell(Table::Assembly, 1, 7)?)
+    }
+
+    /// How many assemblies this one refers to.
+    pub fn assembly_ref_count(&self) -> u32 {
+        self.tables.rows(Table::AssemblyRef)
+    }
+
+    /// The simple name of a referenced assembly, by its row from 1.
+    pub fn assembly_ref_name(&self, row: u32) -> Option<&'d str> {
+        self.string(self.tables.cell(Table::AssemblyRef, row, 6)?)
+    }
+}
+
+/// The streams that names come from.
+#[derive(Default)]
+struct Streams<'d> {
+    tables: Option<&'d [u8]>,
+    strings: &'d [u8],
+    blobs: &'d [u8],
+}
+
+impl<'d> Streams<'d> {
+    /// Reads the directory behind the signature. A stream cut by the end of the file keeps what is there.
+    fn read(root: &'d [u8], cursor: &mut Cursor<'d>) -> Option<Self> {
+        cursor.take(8)?; // versions, reserved
+        let version_len = cursor.u32()?;
+        cursor.take(version_len as usize)?;
+        cursor.u16()?; // flags
+        let mut streams = Streams::default();
+        for _ in 0..cursor.u16()? {
+            let start = cursor.u32()? as usize;
+            let len = cursor.u32()? as usize;
+            let name = stream_name(cursor)?;
+            let bytes = root.get(start..).unwrap_or_default();
+            let bytes = bytes.get(..len).unwrap_or(bytes);
+            match name {
+                b"#~" | b"#-" => streams.tables = Some(bytes),
+                b"#Strings" => streams.strings = bytes,
+                b"#Blob" => streams.blobs = bytes,
+                _ => {}
+            }
+        }
+        Some(streams)
+    }
+}
+
+/// A stream's name: zero-terminated, padded to 4 bytes, 32 at most (II.24.2.2).
+fn stream_name<'d>(cursor: &mut Cursor<'d>) -> Option<&'d [u8]> {
+    let mut name: &[u8] = &[];
+    let start = *cursor;
+    for words in 1..=8 {
+        cursor.take(4)?;
+        name = start.clone().take(4 * words)?;
+        if let Some(end) = name.iter().position(|&byte| byte == 0) {
+            return name.get(..end);
+        }
+    }
+    Some(name)
+}

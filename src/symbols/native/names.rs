@@ -1,0 +1,126 @@
+//! Names as a person wants to read them: scope, name and template arguments; no parameters, no return type.
+//!
+//! What symbol files give: decorated names of C++ (Microsoft's and the Itanium ABI's) and Rust (legacy and v0),
+//! C names with the calling convention around them on x86, names of .NET methods with parameters (NGEN), and
+//! plain ones.
+
+use symbolic_common::Name;
+use symbolic_demangle::{Demangle, DemangleOptions};
+
+use crate::symbols::pe::Machine;
+
+/// Longer names are cut before they are decoded: the work grows with the length, and damage has none.
+const MAX_DECORATED: usize = 16 * 1024;
+
+/// The readable form of a name from a symbol file.
+pub(super) fn readable(name: &str, machine: Machine) -> String {
+    if name.len() <= MAX_DECORATED && is_decorated(name) {
+        let demangled = Name::from(name).demangle(DemangleOptions::name_only());
+        return demangled.unwrap_or_else(|| name.to_owned());
+    }
+    if name.ends_with("::{ctor}") || name.ends_with("::{dtor}") {
+        return structor(name);
+    }
+    if let Some(name) = ngen_method(name) {
+        return name.to_owned();
+    }
+    let plain = if machine == Machine::X86 { without_convention(name) } else { name };
+    plain.to_owned()
+}
+
+fn is_decorated(name: &str) -> bool {
+    ["?", "@?", "_Z", "__Z", "_R"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// `A::B<int>::{ctor}` is `A::B<int>::B`, as in the source.
+fn structor(name: &str) -> String {
+    let (class, tilde) = match name.strip_suffix("::{ctor}") {
+        Some(class) => (class, ""),
+        None => (name.trim_end_matches("::{dtor}"), "~"),
+    };
+    format!("{class}::{tilde}{}", last_identifier(class))
+}
+
+/// The last part of a scoped name, without its template arguments.
+fn last_identifier(class: &str) -> &str {
+    let (mut depth, mut start, mut end) = (0usize, 0, class.len());
+    for (at, character) in class.char_indices() {
+        match character {
+            '<' => {
+                if depth == 0 {
+                    end = at;
+                }
+                depth += 1;
+            }
+            '>' => depth = depth.saturating_sub(1),
+            ':' if depth == 0 => (start, end) = (at + 1, class.len()),
+            _ => {}
+        }
+    }
+    class.get(start..end).unwrap_or(class)
+}
+
+/// `[COLD] Namespace.Type.Method(Int32){shared}$#Assembly#6000123` is a method that NGEN compiled.
+fn ngen_method(name: &str) -> Option<&str> {
+    let name = name.strip_prefix("[COLD] ").unwrap_or(name);
+    let name = name.split_once("$#").map_or(name, |(name, _)| name);
+    match name.split_once('(') {
+        // `operator()` and `(anonymous namespace)` are C++.
+        Some((method, _)) if method.contains('.') && !method.contains("::") => Some(method),
+        _ => None,
+    }
+}
+
+/// x86 calling conventions show in C names: `_cdecl`, `_stdcall@8`, `@fastcall@8`, `vectorcall@@16`.
+fn without_convention(name: &str) -> &str {
+    let digits_behind = |separator: &str| {
+        let (stem, digits) = name.rsplit_once(separator)?;
+        (!stem.is_empty() && !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+            .then_some(stem)
+    };
+    if let Some(stem) = digits_behind("@@") {
+        return stem;
+    }
+    match digits_behind("@") {
+        Some(stem) => stem.strip_prefix(['_', '@']).unwrap_or(stem),
+        None => name.strip_prefix('_').unwrap_or(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decorated_names_lose_parameters_and_keep_scope_and_template_arguments() {
+        let cases = [
+            ("??_GUsed@@UAEPAXI@Z", "Used::`scalar deleting destructor'"),
+            ("?do_widen@?$ctype@D@std@@MEBADD@Z", "std::ctype<char>::do_widen"),
+            ("_ZN3foo3barIiEEvT_", "foo::bar<int>"),
+            ("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "core::ptr::drop_in_place"),
+            ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
+            ("std::vector<a::b<c>,d>::{ctor}", "std::vector<a::b<c>,d>::vector"),
+            ("A::{dtor}", "A::~A"),
+            ("[COLD] System.AppDomain.Setup(System.Object){shared}", "System.AppDomain.Setup"),
+            ("plain", "plain"),
+        ];
+        for (decorated, expected) in cases {
+            assert_eq!(readable(decorated, Machine::X64), expected);
+        }
+    }
+
+    #[test]
+    fn x86_names_lose_their_calling_convention() {
+        let cases = [
+            ("_main", "main"),
+            ("_DllMain@12", "DllMain"),
+            ("@fast@8", "fast"),
+            ("vec@@16", "vec"),
+            ("a@b", "a@b"),
+        ];
+        for (decorated, expected) in cases {
+            assert_eq!(readable(decorated, Machine::X86), expected);
+        }
+        assert_eq!(readable("_main", Machine::X64), "_main");
+    }
+}

@@ -1,0 +1,275 @@
+//! Windows PDBs (MSF files): the names of addresses from the linker's symbol file.
+//!
+//! A PDB has one stream of symbols and lines for each compiland, a list of *section contributions* that says which
+//! compiland each piece of code came from, and the linker's public symbols. So an address goes through the
+//! contributions to its compiland, there to its procedure with inline sites and lines; only where no procedure
+//! holds it, to the nearest public symbol. Compilands are read when the first address needs them.
+//!
+//! The container, the headers and the OMAP tables are read by `pdb2` ([`file`]); the records behind them in
+//! place, by our own code, which copies nothing and cannot panic.
+
+mod address_map;
+mod annotations;
+mod compiland;
+mod file;
+mod lines;
+mod publics;
+mod read_at;
+mod stream;
+mod types;
+
+use std::collections::HashMap;
+
+use compiland::{Compiland, InlinedCall, Procedure};
+use file::PdbFile;
+use lines::LineTable;
+use publics::Publics;
+use types::{FunctionNames, Records};
+
+use super::function_table::{FunctionTable, Verdict};
+use super::names;
+use super::{InlinedFunction, Location, Source};
+use crate::symbols::debug_id::DebugId;
+
+/// Why a PDB cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PdbError {
+    /// The reader of the container and the headers refuses it.
+    #[error("not a readable PDB: {0}")]
+    Unreadable(#[from] pdb2::Error),
+    /// The contents contradict each other.
+    #[error("damaged PDB")]
+    Damaged,
+    /// The debug information header is cut short.
+    #[error("truncated PDB")]
+    Truncated,
+}
+
+/// The identity of a PDB. Its age is the debug information's, which images and symbol servers name, where it has
+/// one: the file's own age also counts later changes.
+///
+/// # Errors
+/// [`PdbError`] when the bytes are no PDB or end before its headers.
+pub fn id(bytes: &[u8]) -> Result<DebugId, PdbError> {
+    Ok(PdbFile::open(bytes)?.id)
+}
+
+/// A position by section (numbered from 1) and offset, as symbols give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Place {
+    section: u16,
+    offset: u32,
+}
+
+impl Place {
+    fn forward(self, len: u32) -> Place {
+        Place { offset: self.offset.saturating_add(len), ..self }
+    }
+
+    fn before(self) -> Option<Place> {
+        match (self.offset.checked_sub(1), self.section.checked_sub(1)) {
+            (Some(offset), _) => Some(Place { offset, ..self }),
+            (None, Some(section)) => Some(Place { section, offset: u32::MAX }),
+            (None, None) => None,
+        }
+    }
+}
+
+/// The symbols of one PDB.
+#[derive(Debug)]
+pub(super) struct PdbSymbols<'a> {
+    file: PdbFile<'a>,
+    publics: Publics<'a>,
+    /// Read on the first inlined call.
+    function_names: Option<FunctionNames<'a>>,
+    /// By index; `None` for those that have no symbols.
+    compilands: HashMap<usize, Option<Compiland<'a>>, rustc_hash::FxBuildHasher>,
+}
+
+impl<'a> PdbSymbols<'a> {
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, PdbError> {
+        let mut file = PdbFile::open(bytes)?;
+        let public_stream = file.public_symbols();
+        let records = file.symbol_records().unwrap_or_default();
+        let publics = Publics::new(records, public_stream);
+        Ok(PdbSymbols { file, publics, function_names: None, compilands: HashMap::default() })
+    }
+
+    pub(super) fn id(&self) -> DebugId {
+        self.file.id
+    }
+
+    /// The best name for the code at `rva`.
+    pub(super) fn lookup(&mut self, rva: u32, functions: Option<&FunctionTable<'_>>) -> Option<Location> {
+        let place = self.file.address_map.place_of(rva)?;
+        // The exception table is the re-ordered image's, the places are not.
+        let functions = functions.filter(|_| self.file.address_map.to_source.is_none());
+        let compiland = self.compiland_at(place);
+        let found = compiland.and_then(|index| {
+            let compiland = self.compilands.get(&index)?.as_ref()?;
+            Some((index, compiland.procedure_at(place)?))
+        });
+        match found {
+            Some((index, procedure)) => self
+                .in_procedure(index, procedure, place)
+                .or_else(|| self.in_public(rva, place, compiland, functions)),
+            None => self.in_public(rva, place, compiland, functions),
+        }
+    }
+
+    /// The compiland that the code at `place` came from, loaded.
+    fn compiland_at(&mut self, place: Place) -> Option<usize> {
+        let next = self.file.contributions.partition_point(|contribution| contribution.start <= place);
+        let contribution = self.file.contributions.get(next.checked_sub(1)?)?;
+        let end = contribution.start.forward(contribution.size);
+        let index =
+            (contribution.start.section == place.section && place < end).then_some(contribution.compiland)?;
+        self.load(index);
+        Some(index)
+    }
+
+    fn load(&mut self, index: usize) {
+        if !self.compilands.contains_key(&index) {
+            let compiland = self.read_compiland(index);
+            self.compilands.insert(index, compiland);
+        }
+    }
+
+    fn read_compiland(&mut self, index: usize) -> Option<Compiland<'a>> {
+        let header = *self.file.compilands.get(index)?;
+        let stream = self.file.stream(header.stream)?;
+        let (symbols, c11) = (header.symbols_size as usize, header.c11_size as usize);
+        let lines = stream.bytes(symbols.checked_add(c11)?, header.c13_size as usize).unwrap_or_default();
+        Some(Compiland::new(stream.bytes(0, symbols)?, LineTable::new(lines)))
+    }
+
+    fn in_procedure(&mut self, index: usize, procedure: Procedure, place: Place) -> Option<Location> {
+        let machine = self.file.machine;
+        let compiland = self.compilands.get(&index)?.as_ref()?;
+        let target = compiland.trampoline_target(procedure);
+        let calls = compiland.inlined_at(procedure, place);
+        let name = compiland.name(procedure).map(|name| names::readable(&name, machine));
+        let line = compiland.lines.line_at(place);
+        let name = match (name, target) {
+            (Some(name), _) => name,
+            (None, Some(target)) => self.name_at(target)?,
+            (None, None) => return None,
+        };
+        let (file, line) = self.source_line(index, line);
+        Some(Location {
+            function: name,
+            offset: place.offset - procedure.start.offset,
+            file,
+            line,
+            inlined: calls.iter().rev().filter_map(|call| self.inlined_function(index, *call)).collect(),
+            source: Source::Pdb,
+            approximate: false,
+        })
+    }
+
+    /// The name of the function that begins at `place`: where a jump of an incremental link leads.
+    fn name_at(&mut self, place: Place) -> Option<String> {
+        let machine = self.file.machine;
+        let index = self.compiland_at(place);
+        let compiland = index.and_then(|index| self.compilands.get(&index)?.as_ref());
+        let name = compiland.and_then(|compiland| compiland.name(compiland.procedure_at(place)?));
+        match name {
+            Some(name) => Some(names::readable(&name, machine)),
+            None => {
+                let (public, _) = self.publics.at(place).filter(|(public, _)| public.start == place)?;
+                Some(names::readable(&public.name, machine))
+            }
+        }
+    }
+
+    fn inlined_function(&mut self, index: usize, call: InlinedCall) -> Option<InlinedFunction> {
+        let machine = self.file.machine;
+        let id = self.global_id(index, call.inlinee);
+        if self.function_names.is_none() {
+            self.function_names = Some(self.read_function_names());
+        }
+        let name = id
+            .and_then(|id| self.function_names.as_mut()?.get(id).map(|name| names::readable(name, machine)));
+        let (file, line) = self.source_line(index, call.line);
+        name.map(|function| InlinedFunction { function, file, line })
+    }
+
+    fn read_function_names(&mut self) -> FunctionNames<'a> {
+        let mut records = |number| {
+            let stream = self.file.stream(number)?;
+            Records::new(stream, |hash| self.file.stream(hash))
+        };
+        let types: Records<'_> = records(2).unwrap_or_default();
+        FunctionNames::new(types, records(4).unwrap_or_default())
+    }
+
+    /// An id with the top bit set stands for one of another compiland: link-time code generation inlines across them.
+    fn global_id(&mut self, index: usize, id: u32) -> Option<u32> {
+        if id & 0x8000_0000 == 0 {
+            return Some(id);
+        }
+        let (name, local) = self.compilands.get(&index)?.as_ref()?.lines.import(id)?;
+        let name = self.string(name)?;
+        let hash = file::name_hash(&name);
+        let owner = self.file.compilands.iter().position(|compiland| compiland.name_hash == hash)?;
+        self.load(owner);
+        self.compilands.get(&owner)?.as_ref()?.lines.export(local)
+    }
+
+    fn string(&self, offset: u32) -> Option<String> {
+        let string = self.file.strings.as_ref()?.get(pdb2::StringRef(offset)).ok()?;
+        Some(string.to_string().into_owned())
+    }
+
+    fn source_line(&self, index: usize, line: Option<(u32, u32)>) -> (Option<String>, Option<u32>) {
+        let file = line.and_then(|(file, _)| {
+            let compiland = self.compilands.get(&index)?.as_ref()?;
+            self.string(compiland.lines.file_name(file)?).filter(|name| !name.is_empty())
+        });
+        (file, line.map(|(_, line)| line))
+    }
+
+    fn in_public(
+        &mut self,
+        rva: u32,
+        place: Place,
+        compiland: Option<usize>,
+        functions: Option<&FunctionTable<'_>>,
+    ) -> Option<Location> {
+        let (public, _) = self.publics.at(place)?;
+        let offset = place.offset - public.start.offset;
+        let verdict =
+            functions.map_or(Verdict::Unknown, |functions| functions.verdict(rva - offset.min(rva), rva));
+        if verdict == Verdict::Outside || self.ends_before(&public, place) {
+            return None;
+        }
+        let line = compiland.and_then(|index| self.compilands.get(&index)?.as_ref()?.lines.line_at(place));
+        let (file, line) = compiland.map_or((None, None), |index| self.source_line(index, line));
+        Some(Location {
+            function: names::readable(&public.name, self.file.machine),
+            offset,
+            file,
+            line,
+            inlined: Vec::new(),
+            source: Source::Public,
+            approximate: verdict != Verdict::Inside,
+        })
+    }
+
+    /// Whether something shows that the code of `public` ends at or before `place`.
+    fn ends_before(&mut self, public: &publics::Public<'_>, place: Place) -> bool {
+        // Code of one symbol lies in one contribution; between contributions is padding.
+        let at = |place: Place| {
+            let next = self.file.contributions.partition_point(|contribution| contribution.start <= place);
+            let index = next.checked_sub(1)?;
+            let found = self.file.contributions.get(index)?;
+            (found.start.section == place.section && place < found.start.forward(found.size)).then_some(index)
+        };
+        if !self.file.contributions.is_empty() && (at(place).is_none() || at(place) != at(public.start)) {
+            return true;
+        }
+        let Some(index) = self.compiland_at(place) else { return false };
+        let Some(compiland) = self.compilands.get(&index).and_then(Option::as_ref) else { return false };
+        compiland.last_before(place).is_some_and(|before| public.start < before.start.forward(before.len))
+    }
+}

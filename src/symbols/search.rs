@@ -1,0 +1,423 @@
+//! One search: place after place until a file matches, with a note of every answer.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Component, Path, PathBuf, Prefix};
+use std::time::Duration;
+
+use super::cabinet::{self, CabinetError, CabinetLimits};
+use super::cache::{Cache, Partial, first_tier, is_two_tier};
+use super::download::not_stored;
+use super::failures;
+use super::key::FileKey;
+use super::lookup::{Found, Lookup, Outcome, Place, Verdict};
+use super::path::is_foreign;
+use super::server::{Answer, Pointer, Server, read_text};
+use super::store::{Link, Request, Source, Store};
+
+/// A search at work.
+pub(super) struct Search<'s> {
+    store: &'s Store,
+    request: &'s Request<'s>,
+    arrived: &'s mut dyn FnMut(u64, Option<u64>),
+    lookup: Lookup,
+    /// Servers already asked for this file: a path may name one twice.
+    asked: Vec<&'s str>,
+}
+
+/// How a store holds a file.
+enum Entry {
+    Plain(PathBuf),
+    Compressed(PathBuf),
+    Pointer(PathBuf),
+}
+
+impl<'s> Search<'s> {
+    pub(super) fn new(
+        store: &'s Store,
+        request: &'s Request<'s>,
+        arrived: &'s mut dyn FnMut(u64, Option<u64>),
+    ) -> Search<'s> {
+        Search { store, request, arrived, lookup: Lookup::default(), asked: Vec::new() }
+    }
+
+    pub(super) fn run(mut self) -> Lookup {
+        self.lookup.found = self.found();
+        self.lookup
+    }
+
+    fn found(&mut self) -> Option<Found> {
+        for hint in self.request.hints {
+            let outcome = refused_hint(hint).unwrap_or_else(|| self.judge(hint));
+            if self.note(Place::Path(hint.clone()), outcome) {
+                return Some(in_place(hint.clone()));
+            }
+        }
+        let name = match self.request.key.name() {
+            Ok(name) => name,
+            Err(why) => {
+                let recorded = Place::Name(self.request.key.recorded().to_owned());
+                self.lookup.note(recorded, Outcome::RefusedName(why));
+                return None;
+            }
+        };
+        let index = self.request.key.index();
+        let store = self.store;
+        store.sources.iter().find_map(|source| match source {
+            Source::Folder(folder) => self.in_folder(folder, name, &index),
+            Source::Chain(links) => self.in_chain(links, name, &index),
+        })
+    }
+
+    /// Notes an answer; whether it was the file.
+    fn note(&mut self, place: Place, outcome: Outcome) -> bool {
+        let found = outcome == Outcome::Found;
+        self.lookup.note(place, outcome);
+        found
+    }
+
+    /// A folder of symbol files: as they are, sorted by ending as debuggers know it, or a store.
+    fn in_folder(&mut self, folder: &Path, name: &str, index: &str) -> Option<Found> {
+        if is_foreign(folder) {
+            self.lookup.note(Place::Path(folder.to_owned()), Outcome::OtherSystem);
+            return None;
+        }
+        let before = self.lookup.attempts.len();
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+        for inside in [folder.to_owned(), folder.join(ending), folder.join("symbols").join(ending)] {
+            let Some(file) = existing(&inside, name) else { continue };
+            let outcome = self.judge(&file);
+            if self.note(Place::Path(file.clone()), outcome) {
+                return Some(in_place(file));
+            }
+        }
+        if let Some(entry) = entry(folder, name, index)
+            && let Some(found) = self.take(entry, &[], name, index)
+        {
+            return Some(found);
+        }
+        if self.lookup.attempts.len() == before {
+            self.lookup.note(Place::Path(folder.join(name)), Outcome::NotThere);
+        }
+        None
+    }
+
+    fn in_chain(&mut self, links: &'s [Link], name: &str, index: &str) -> Option<Found> {
+        links.iter().enumerate().find_map(|(i, link)| {
+            let in_front = links.get(..i).unwrap_or_default();
+            match link {
+                Link::Store(store) => self.in_store(store, in_front, name, index),
+                Link::Server(server) => self.on_server(server, in_front, name, index),
+            }
+        })
+    }
+
+    fn in_store(&mut self, store: &Cache, in_front: &[Link], name: &str, index: &str) -> Option<Found> {
+        if is_foreign(store.root()) {
+            self.lookup.note(Place::Path(store.root().to_owned()), Outcome::OtherSystem);
+            return None;
+        }
+        match entry(store.root(), name, index) {
+            Some(entry) => self.take(entry, in_front, name, index),
+            None => {
+                self.lookup.note(Place::Path(store.place(name, index)), Outcome::NotThere);
+                None
+            }
+        }
+    }
+
+    /// Takes what a folder store holds: a plain file as it lies, the rest by way of a cache.
+    fn take(&mut self, entry: Entry, in_front: &[Link], name: &str, index: &str) -> Option<Found> {
+        let file = match entry {
+            Entry::Plain(file) | Entry::Compressed(file) => file,
+            Entry::Pointer(pointer) => match follow(&pointer) {
+                Ok(file) => file,
+                Err(outcome) => {
+                    self.lookup.note(Place::Path(pointer), outcome);
+                    return None;
+                }
+            },
+        };
+        let place = Place::Path(file.clone());
+        let starts_as_cabinet = fs::metadata(&file).is_ok_and(|m| m.is_file())
+            && File::open(&file)
+                .and_then(|mut f| begins(&mut f))
+                .is_ok_and(|start| cabinet::is_cabinet(&start));
+        if !starts_as_cabinet {
+            let outcome = self.judge(&file);
+            let matches = self.note(place.clone(), outcome);
+            return matches.then(|| Found { path: self.fill(in_front, file, name, index), from: place });
+        }
+        let limit = self.store.options.limits.file;
+        self.receive(in_front, place.clone(), name, index, &mut |_, partial| {
+            (place.clone(), copy(&file, partial, limit))
+        })
+    }
+
+    fn on_server(&mut self, server: &'s Server, in_front: &[Link], name: &str, index: &str) -> Option<Found> {
+        if self.asked.contains(&server.base()) {
+            return None;
+        }
+        self.asked.push(server.base());
+        let place = Place::Url(server.url(name, index));
+        let (store, options) = (self.store, &self.store.options);
+        if options.offline {
+            self.lookup.note(place, Outcome::Offline);
+            return None;
+        }
+        let memory = store.user_cache.as_deref();
+        if !options.retry_failed
+            && let Some(past) = memory.and_then(|m| failures::recall(m, name, index, server.base()))
+        {
+            self.lookup.note(place, Outcome::Remembered { cause: past.cause, at: past.at });
+            return None;
+        }
+        let client = match &store.client {
+            Ok(client) => client,
+            Err(why) => {
+                self.lookup.note(place, Outcome::Unreachable(why.clone()));
+                return None;
+            }
+        };
+        let found = self.receive(in_front, place, name, index, &mut |search, partial| {
+            server.fetch(client, (name, index), partial, options.limits.file, search.arrived)
+        });
+        if let Some(memory) = memory {
+            let cause = self.lookup.attempts.last().map(|a| &a.outcome);
+            match cause.and_then(|c| Some((c, hold(c, options.remember_missing, options.remember_trouble)?)))
+            {
+                Some((cause, hold)) if found.is_none() => {
+                    failures::remember(memory, name, index, server.base(), &cause.to_string(), hold);
+                }
+                _ => failures::forget(memory, name, index, server.base()),
+            }
+        }
+        found
+    }
+
+    /// Lets `produce` write the file into the nearest cache in front that can be written to, checks it there, and
+    /// fills the caches before. The last note is of the place that the file came from.
+    fn receive(
+        &mut self,
+        in_front: &[Link],
+        mut place: Place,
+        name: &str,
+        index: &str,
+        produce: &mut dyn FnMut(&mut Self, &mut File) -> Answer,
+    ) -> Option<Found> {
+        let mut produced = || -> Result<(usize, PathBuf), Outcome> {
+            let (depth, cache, mut partial) = self.begin(in_front)?;
+            let (from, result) = produce(self, partial.file().map_err(not_stored)?);
+            place = from;
+            result?;
+            let mut partial = self.expanded(&cache, partial, name)?;
+            partial.close().map_err(not_stored)?;
+            match self.judge(partial.path()) {
+                Outcome::Found => {}
+                other => return Err(other),
+            }
+            let settled = cache.place(name, index);
+            let committed = partial.commit(&settled);
+            // Another process may have put it there, and on Windows may have it open.
+            match committed {
+                Err(e) if self.judge(&settled) != Outcome::Found => Err(not_stored(e)),
+                _ => Ok((depth, settled)),
+            }
+        };
+        match produced() {
+            Err(outcome) => {
+                self.lookup.note(place, outcome);
+                None
+            }
+            Ok((depth, settled)) => {
+                let before = in_front.get(..depth).unwrap_or_default();
+                let path = self.fill(before, settled, name, index);
+                self.lookup.note(place.clone(), Outcome::Found);
+                Some(Found { path, from: place })
+            }
+        }
+    }
+
+    /// Begins a file in the cache nearest to the origin that can be written to, at last in the user's own. The
+    /// number is that of the caches in front of it.
+    fn begin(&mut self, in_front: &[Link]) -> Result<(usize, std::sync::Arc<Cache>, Partial), Outcome> {
+        let caches = in_front.iter().enumerate().rev().filter_map(|(depth, link)| match link {
+            Link::Store(cache) => Some((depth, cache)),
+            Link::Server(_) => None,
+        });
+        let mut failure = Outcome::NotStored("no cache folder is set".to_owned());
+        for (depth, cache) in caches.chain(self.store.user_cache.iter().map(|cache| (0, cache))) {
+            if is_foreign(cache.root()) {
+                continue;
+            }
+            match cache.begin() {
+                Ok(partial) => return Ok((depth, std::sync::Arc::clone(cache), partial)),
+                Err(e) => failure = Outcome::NotStored(format!("{}: {e}", cache.root().display())),
+            }
+        }
+        Err(failure)
+    }
+
+    /// The same file, or what a cabinet holds.
+    fn expanded(&self, cache: &Cache, mut partial: Partial, name: &str) -> Result<Partial, Outcome> {
+        let start = partial.file().and_then(begins).map_err(not_stored)?;
+        if start.starts_with(b"Microsoft MSFZ") {
+            return Err(Outcome::Unreadable(
+                "compressed in the MSFZ format, which is not supported".to_owned(),
+            ));
+        }
+        if !cabinet::is_cabinet(&start) {
+            return Ok(partial);
+        }
+        let limits = self.store.options.limits;
+        let limits = CabinetLimits { size: limits.file, ratio: limits.cabinet_ratio };
+        let mut whole = cache.begin().map_err(not_stored)?;
+        let input = partial.file().map_err(not_stored)?;
+        let mut output = BufWriter::new(whole.file().map_err(not_stored)?);
+        let result = cabinet::expand(&mut BufReader::new(input), name, limits, &mut output);
+        result.map_err(|error| match error {
+            CabinetError::OverLimit { size, limit } => Outcome::OverLimit { size, limit },
+            CabinetError::Write(e) => not_stored(e),
+            other => Outcome::Unreadable(other.to_string()),
+        })?;
+        output.flush().map_err(not_stored)?;
+        drop(output);
+        Ok(whole)
+    }
+
+    /// Copies a verified file into all caches in front; the path in the first of them, or in the last that could
+    /// be written.
+    fn fill(&mut self, in_front: &[Link], mut file: PathBuf, name: &str, index: &str) -> PathBuf {
+        for link in in_front.iter().rev() {
+            let Link::Store(cache) = link else { continue };
+            if is_foreign(cache.root()) {
+                continue;
+            }
+            let place = cache.place(name, index);
+            let copied = cache.begin().map_err(not_stored).and_then(|mut partial| {
+                copy(&file, partial.file().map_err(not_stored)?, u64::MAX)?;
+                partial.close().map_err(not_stored)?;
+                match self.judge(partial.path()) {
+                    Outcome::Found => partial.commit(&place).map_err(not_stored),
+                    other => Err(other),
+                }
+            });
+            match copied {
+                Ok(()) => file = place,
+                Err(outcome) => self.lookup.note(Place::Path(place), outcome),
+            }
+        }
+        file
+    }
+
+    /// Whether a file is the one. Only ordinary files are opened: a pipe or device could block for ever.
+    fn judge(&self, file: &Path) -> Outcome {
+        match fs::metadata(file) {
+            Ok(about) if about.is_file() => match (self.request.verify)(file) {
+                Verdict::Matches => Outcome::Found,
+                Verdict::Differs(found) => {
+                    Outcome::WrongFile { found, wanted: self.request.key.id().to_string() }
+                }
+                Verdict::Unreadable(why) => Outcome::Unreadable(why),
+            },
+            Ok(_) => Outcome::Unreadable("not an ordinary file".to_owned()),
+            Err(e) => missing(e),
+        }
+    }
+}
+
+/// How long a failure is remembered; `None` when it says nothing about the next run.
+fn hold(outcome: &Outcome, missing: Duration, trouble: Duration) -> Option<Duration> {
+    match outcome {
+        Outcome::NotThere
+        | Outcome::Forbidden(_)
+        | Outcome::WrongFile { .. }
+        | Outcome::Unreadable(_)
+        | Outcome::OverLimit { .. }
+        | Outcome::RefusedPath(_)
+        | Outcome::BadRedirect(_) => Some(missing),
+        Outcome::ServerError { .. } | Outcome::TimedOut { .. } | Outcome::CutShort { .. } => Some(trouble),
+        _ => None,
+    }
+}
+
+/// Why a path that a trace may name is not opened.
+fn refused_hint(hint: &Path) -> Option<Outcome> {
+    if is_foreign(hint) {
+        return Some(Outcome::OtherSystem);
+    }
+    match hint.components().next() {
+        // Windows would log in to whatever machine the trace names.
+        Some(Component::Prefix(p)) if !matches!(p.kind(), Prefix::Disk(_) | Prefix::VerbatimDisk(_)) => {
+            Some(Outcome::RefusedPath("the trace names a path on the network or a device"))
+        }
+        _ if !hint.is_absolute() => Some(Outcome::RefusedPath("not a full path")),
+        _ => None,
+    }
+}
+
+fn in_place(path: PathBuf) -> Found {
+    Found { from: Place::Path(path.clone()), path }
+}
+
+/// What a folder in the layout of a store holds for a key. Compressed files and pointers come second, as with
+/// servers.
+fn entry(root: &Path, name: &str, index: &str) -> Option<Entry> {
+    let tier = if is_two_tier(root) { existing(root, &first_tier(name)) } else { None };
+    tier.as_deref().into_iter().chain([root]).find_map(|root| {
+        let folder = existing(&existing(root, name)?, index)?;
+        existing(&folder, name)
+            .map(Entry::Plain)
+            .or_else(|| existing(&folder, &FileKey::compressed(name)).map(Entry::Compressed))
+            .or_else(|| existing(&folder, "file.ptr").map(Entry::Pointer))
+    })
+}
+
+/// What lies there by that name. Stores were made on systems where case does not count.
+fn existing(folder: &Path, name: &str) -> Option<PathBuf> {
+    let exact = folder.join(name);
+    if exact.exists() {
+        return Some(exact);
+    }
+    let others = if cfg!(windows) { Vec::new() } else { vec![name.to_lowercase(), name.to_uppercase()] };
+    others.into_iter().map(|other| folder.join(other)).find(|path| path.exists())
+}
+
+/// The file that a `file.ptr` of a folder store names. The folder is one that the user named.
+fn follow(pointer: &Path) -> Result<PathBuf, Outcome> {
+    let mut file = File::open(pointer).map_err(missing)?;
+    match Pointer::read(&read_text(&mut file)?) {
+        Pointer::Message(text) => Err(Outcome::Unreadable(format!("the store says instead: {text}"))),
+        Pointer::File(to) if to.contains("://") => {
+            Err(Outcome::RefusedPath("the store's file.ptr names an address, not a path"))
+        }
+        Pointer::File(to) if is_foreign(Path::new(to)) => Err(Outcome::OtherSystem),
+        Pointer::File(to) => Ok(pointer.parent().unwrap_or(Path::new("")).join(to)),
+    }
+}
+
+fn missing(error: io::Error) -> Outcome {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Outcome::NotThere,
+        io::ErrorKind::PermissionDenied => Outcome::Forbidden(None),
+        _ => Outcome::Unreadable(error.to_string()),
+    }
+}
+
+/// The first bytes of a file, which is then at its beginning again.
+fn begins(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    (&mut *file).take(16).read_to_end(&mut start)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(start)
+}
+
+fn copy(from: &Path, to: &mut File, limit: u64) -> Result<(), Outcome> {
+    let from = File::open(from).map_err(missing)?;
+    let size = from.metadata().map_err(missing)?.len();
+    if size > limit {
+        return Err(Outcome::OverLimit { size, limit });
+    }
+    io::copy(&mut from.take(limit), to).map(drop).map_err(not_stored)
+}

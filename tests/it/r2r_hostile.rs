@@ -1,0 +1,123 @@
+//! Damaged images: an error or fewer names, never a panic, a hang or memory without bound.
+
+use std::time::{Duration, Instant};
+
+use etwprof::symbols::managed::names::{Style, readable};
+use etwprof::symbols::managed::r2r::R2rImage;
+use etwprof::symbols::pe::Image;
+
+use crate::r2r_real::{CORELIB, EVENT_BASED_ASYNC, real};
+use crate::r2r_synthetic::composite;
+
+/// Asks for everything that an image gives; `None` when it is refused. Gives the number of names.
+fn walk(file: &[u8]) -> Option<usize> {
+    let image = R2rImage::parse(&Image::parse(file).ok()?).ok()?;
+    let mut count = 0;
+    image.compiler();
+    for method in image.methods() {
+        let name = method.name();
+        assert!(name.to_string().len() < 1 << 20);
+        readable(&name, Style::EXACT);
+        for range in method.ranges() {
+            assert!(range.start < range.end);
+        }
+        count += 1;
+    }
+    for index in 0..image.function_count().min(2000) {
+        if let Some(range) = image.function_range(index) {
+            image.lookup(range.start);
+            image.lookup(range.end);
+        }
+    }
+    Some(count)
+}
+
+/// A small generator of bad luck, the same in every run.
+struct Luck(u64);
+
+impl Luck {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % below as u64) as usize
+    }
+}
+
+#[test]
+fn every_cut_of_a_small_image() {
+    let file = composite();
+    assert_eq!(walk(&file), Some(3));
+    for len in 0..file.len() {
+        walk(&file[..len]);
+    }
+}
+
+#[test]
+fn every_byte_of_a_small_image_changed() {
+    let file = composite();
+    for at in 0..file.len() {
+        for value in [0x00, 0x7F, 0x80, 0xFF, file[at] ^ 1, file[at].wrapping_add(1)] {
+            let mut damaged = file.clone();
+            damaged[at] = value;
+            walk(&damaged);
+        }
+    }
+}
+
+/// Words of all ones and huge counts where offsets and counts may stand.
+#[test]
+fn every_word_of_a_small_image_changed() {
+    let file = composite();
+    for at in (0..file.len() - 4).step_by(2) {
+        for value in [u32::MAX, 0x7FFF_FFFF, 0x0FFF_FFFF, 0x1000, 0] {
+            let mut damaged = file.clone();
+            damaged[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            walk(&damaged);
+        }
+    }
+}
+
+#[test]
+fn a_real_image_cut_and_flipped() {
+    let Some(file) = real(EVENT_BASED_ASYNC) else { return };
+    assert_eq!(walk(&file), Some(71));
+    for len in (0..file.len()).step_by(211) {
+        walk(&file[..len]);
+    }
+    let mut luck = Luck(0x9E37_79B9_7F4A_7C15);
+    let start = Instant::now();
+    let (mut refused, mut fewer) = (0, 0);
+    for _ in 0..3000 {
+        let mut damaged = file.clone();
+        for _ in 0..=luck.next(20) {
+            let at = luck.next(file.len());
+            damaged[at] = luck.next(256) as u8;
+        }
+        match walk(&damaged) {
+            None => refused += 1,
+            Some(count) if count < 71 => fewer += 1,
+            Some(_) => {}
+        }
+    }
+    // Most damage costs nothing or a part.
+    assert!(refused < 1500, "{refused} refused, {fewer} with fewer names");
+    assert!(start.elapsed() < Duration::from_secs(120));
+}
+
+#[test]
+fn a_big_image_cut_and_flipped() {
+    let Some(file) = real(CORELIB) else { return };
+    let mut luck = Luck(42);
+    for round in 0..8 {
+        let mut damaged = file.clone();
+        damaged.truncate(file.len() / 8 * (round + 1));
+        for _ in 0..2000 {
+            let at = luck.next(damaged.len());
+            damaged[at] = luck.next(256) as u8;
+        }
+        let start = Instant::now();
+        walk(&damaged);
+        assert!(start.elapsed() < Duration::from_secs(60), "round {round}");
+    }
+}

@@ -1,0 +1,129 @@
+//! Damaged images and PDBs: an error or fewer names, never a panic, a hang or a lot of memory.
+
+use std::time::{Duration, Instant};
+
+use etwprof::symbols::native::{NativeSymbols, pdb};
+use etwprof::symbols::pe::Image;
+
+use crate::support::data;
+
+/// Everything that reads the bytes, at addresses all over the image.
+fn read_all(image: Option<&[u8]>, pdb: Option<&[u8]>) {
+    let image = image.and_then(|bytes| Image::parse(bytes).ok());
+    if let Some(image) = &image {
+        let _ = (image.pdbs(), image.embedded_pdb(), image.exports(), image.is_reproducible());
+    }
+    if let Some(pdb) = pdb {
+        let _ = pdb::id(pdb);
+    }
+    // Damage to the id is a mismatch, which would end here; the PDB alone is still read.
+    for image in [image.as_ref(), None] {
+        if let Ok(mut symbols) = NativeSymbols::open(image, pdb) {
+            for rva in (0..0x4_0000).step_by(0x101) {
+                let _ = symbols.lookup(rva);
+            }
+        }
+    }
+}
+
+/// A small generator: tests are the same in each run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % end as u64) as usize
+    }
+}
+
+fn in_time(what: &str, limit: Duration, work: impl FnOnce()) {
+    let start = Instant::now();
+    work();
+    assert!(start.elapsed() < limit, "{what} took {:?}", start.elapsed());
+}
+
+const LIMIT: Duration = Duration::from_secs(5);
+
+const PAIRS: [(&str, &str); 4] = [
+    ("samply/WriteArgument.exe", "samply/WriteArgument.pdb"),
+    ("debugpy/attach_x86.dll", "debugpy/attach_x86.pdb"),
+    ("syzygy/test_vtables_omap.dll", "syzygy/test_vtables_omap.dll.pdb"),
+    ("symbolic/windows/CrashWithException.exe", "symbolic/windows/CrashWithException.pdb"),
+];
+
+#[test]
+fn cut_files_are_read_up_to_the_cut() {
+    let mut files: Vec<_> = PAIRS.iter().flat_map(|(image, pdb)| [*image, *pdb]).collect();
+    files.extend(["dump_syms/basic64-dwarf.dll", "symbolic/windows/hello-dwarf.exe", "dump_syms/mozwer.dll"]);
+    for file in files {
+        let Some(path) = data::file(&format!("pdb/{file}")) else { return };
+        let bytes = std::fs::read(path).unwrap();
+        // Every 4 KiB; larger files a little more sparsely, ends included.
+        let step = 4096 * (bytes.len() / (4096 * 128)).max(1);
+        for len in (0..bytes.len()).step_by(step).chain([bytes.len() - 1]) {
+            in_time(&format!("{file} cut at {len}"), LIMIT, || match file.ends_with(".pdb") {
+                true => read_all(None, Some(&bytes[..len])),
+                false => read_all(Some(&bytes[..len]), None),
+            });
+        }
+    }
+}
+
+#[test]
+fn flipped_bytes_in_headers_are_errors() {
+    let mut random = Random(0x5eed);
+    for (image, pdb) in PAIRS {
+        let Some(image_path) = data::file(&format!("pdb/{image}")) else { return };
+        let image_bytes = std::fs::read(image_path).unwrap();
+        let pdb_bytes = std::fs::read(data::file(&format!("pdb/{pdb}")).unwrap()).unwrap();
+        for round in 0..150 {
+            let mut image_bytes = image_bytes.clone();
+            for _ in 0..4 {
+                let at = random.below(1024);
+                image_bytes[at] = random.below(256) as u8;
+            }
+            in_time(&format!("{image} round {round}"), LIMIT, || {
+                read_all(Some(&image_bytes), Some(&pdb_bytes))
+            });
+        }
+    }
+}
+
+#[test]
+fn flipped_bytes_in_pdbs_are_errors_or_fewer_names() {
+    let mut random = Random(0xf11b);
+    for (image, pdb) in PAIRS {
+        let Some(image_path) = data::file(&format!("pdb/{image}")) else { return };
+        let image_bytes = std::fs::read(image_path).unwrap();
+        let pdb_bytes = std::fs::read(data::file(&format!("pdb/{pdb}")).unwrap()).unwrap();
+        for round in 0..200 {
+            let mut pdb_bytes = pdb_bytes.clone();
+            // One round in four hits the superblock and the pages near it, the others the whole file.
+            let end = if round % 4 == 0 { 64 } else { pdb_bytes.len() };
+            for _ in 0..if end == 64 { 2 } else { 200 } {
+                let at = random.below(end);
+                pdb_bytes[at] = match random.below(3) {
+                    0 => 0xff,
+                    1 => pdb_bytes[at] ^ (1 << random.below(8)),
+                    _ => random.below(256) as u8,
+                };
+            }
+            in_time(&format!("{pdb} round {round}"), LIMIT, || {
+                read_all(Some(&image_bytes), Some(&pdb_bytes))
+            });
+        }
+    }
+}
+
+/// A PDB of one page that says its directory is 4 GiB long.
+#[test]
+fn a_directory_longer_than_the_file_is_an_error() {
+    let mut bytes = vec![0u8; 3 * 4096];
+    bytes[..32].copy_from_slice(b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0");
+    for (at, value) in [(32, 4096u32), (36, 1), (40, 3), (44, u32::MAX), (52, 2)] {
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    in_time("huge directory", LIMIT, || assert!(pdb::id(&bytes).is_err()));
+}
