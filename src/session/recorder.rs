@@ -96,6 +96,8 @@ pub struct Stopped<S> {
     pub sink: S,
     /// What did not come through.
     pub losses: Losses,
+    /// What failed while it ended, without costing the result.
+    pub problems: Vec<SessionError>,
 }
 
 // Kernel flags, as group masks: the word's index is in the top three bits of a PERF_ constant.
@@ -131,9 +133,17 @@ impl<S: Sink> Recorder<S> {
         let stale = running::stop_stale();
 
         let before = etw::sampling_interval()?;
-        let interval = Guard::new(Undo::Interval(before));
         let asked_interval = 10_000_000 / options.frequency.max(1);
-        etw::set_sampling_interval(asked_interval)?;
+        let mut interval = Guard::new(Undo::Interval(before));
+        match etw::set_sampling_interval(asked_interval) {
+            Ok(()) => {}
+            // Nothing was changed, and who may not set it may not sample.
+            Err(error) => {
+                interval.disarm();
+                return Err(error);
+            }
+        }
+        // A rate that the machine cannot do becomes one that it can.
         let in_force = etw::sampling_interval()?;
         let machine = Started { interval: in_force, asked_interval, stale };
 
@@ -216,21 +226,15 @@ impl<S: Sink> Recorder<S> {
         let clr_stopped = self.clr.undo();
 
         let stopped = kernel_stopped.is_ok() && clr_stopped.is_ok();
-        for consumer in self.consumers.drain(..) {
-            consumer.finish(stopped);
-        }
+        let read: Vec<_> = self.consumers.drain(..).map(|consumer| consumer.finish(stopped)).collect();
         let mut losses = self.losses(&kernel_end, &clr_end);
         let Recorder { pipeline, kernel, clr, interval, .. } = self;
         // What could not be stopped is tried again here, and told.
         drop((kernel, clr, interval));
         let drained = pipeline.finish().ok_or(SessionError::Builder)?;
         losses.late = drained.late;
-        for problem in [kernel_stopped, clr_stopped, interval_restored, listed] {
-            if let Err(error) = problem {
-                eprintln!("warning: {error}");
-            }
-        }
-        Ok(Stopped { sink: drained.sink, losses })
+        let problems = [kernel_stopped, clr_stopped, interval_restored, listed].into_iter().chain(read);
+        Ok(Stopped { sink: drained.sink, losses, problems: problems.filter_map(Result::err).collect() })
     }
 
     /// Has the CLRs list their code: modules first, which are few and needed most, then methods.

@@ -35,6 +35,11 @@ impl Guard {
         Guard(undo)
     }
 
+    /// There is nothing to undo: it was not done.
+    pub fn disarm(&mut self) {
+        pending().retain(|undo| *undo != self.0);
+    }
+
     /// Undoes it now. After an error it is tried once more when the guard is dropped.
     pub fn undo(&mut self) -> Result<(), SessionError> {
         let place = pending().iter().position(|undo| *undo == self.0);

@@ -18,8 +18,8 @@ const TICK: Duration = Duration::from_millis(50);
 
 pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     let format = args.output.format()?;
-    let mut targets = Targets::find(args)?;
     console::listen();
+    let mut targets = Targets::find(args)?;
     if let Some(delay) = args.delay {
         targets.resume()?;
         wait(delay);
@@ -40,6 +40,9 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     let stopped = recorder.stop()?;
     console::recording_is_over();
 
+    for problem in &stopped.problems {
+        anstream::eprintln!("warning: {problem}");
+    }
     let trace = finish(stopped.sink, &stopped.losses, quiet);
     let code = targets.exit_code();
     if let Some(code) = code.filter(|_| !quiet) {
