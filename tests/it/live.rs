@@ -28,7 +28,7 @@ fn a_panic_in_the_sink_ends_the_recording_and_leaves_nothing() {
     if !is_standin() {
         return;
     }
-    let recorder = Recorder::start(&options(), |_, _| Panics(0)).unwrap();
+    let recorder = Recorder::start(&options(), |_| Panics(0)).unwrap();
     let start = Instant::now();
     while !recorder.is_over() && start.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(5));
@@ -59,7 +59,7 @@ fn what_a_slow_sink_does_not_get_is_counted() {
         return;
     }
     let pause = Duration::from_millis(50);
-    let recorder = Recorder::start(&options(), move |_, _| Slow { taken: 0, pause }).unwrap();
+    let recorder = Recorder::start(&options(), move |_| Slow { taken: 0, pause }).unwrap();
     let start = Instant::now();
     while recorder.status().losses.dropped == 0 && start.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(20));
@@ -73,6 +73,6 @@ fn what_a_slow_sink_does_not_get_is_counted() {
 #[test]
 fn a_recorder_that_is_dropped_leaves_nothing() {
     if is_standin() {
-        drop(Recorder::start(&options(), |_, _| Slow { taken: 0, pause: Duration::ZERO }).unwrap());
+        drop(Recorder::start(&options(), |_| Slow { taken: 0, pause: Duration::ZERO }).unwrap());
     }
 }
