@@ -10,7 +10,7 @@ mod tree;
 mod unresolved;
 
 pub use category::Category;
-pub use filter::{Balance, Filter, StackBalance};
+pub use filter::{Balance, Filter, StackBalance, same_name};
 pub use frame::{Frame, FrameId, Naming};
 pub use resolution::{FrameCount, Resolution};
 pub use tree::{CallTree, Grouping, Node};

@@ -1,6 +1,6 @@
 //! The integration tests: one binary, with its support code beside it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, missing_docs, unreachable_pub)]
-
+#[cfg(windows)]
 mod accounting;
 mod baselines;
 mod clr_real;
@@ -16,6 +16,8 @@ mod hostile;
 mod images;
 mod join;
 mod lifetimes;
+#[cfg(windows)]
+mod live;
 mod payloads;
 mod r2r_hostile;
 mod r2r_image;

@@ -1,0 +1,58 @@
+/* The call log and the faults. */
+#include "standin.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static CRITICAL_SECTION lock;
+static FILE *log_file;
+
+static void open_log(void) {
+    static LONG once;
+    if (InterlockedCompareExchange(&once, 1, 0) == 0) {
+        const char *path = getenv("STANDIN_LOG");
+        InitializeCriticalSection(&lock);
+        if (path) log_file = fopen(path, "a");
+        InterlockedExchange(&once, 2);
+    }
+    while (once != 2) Sleep(0);
+}
+
+void call_log(const char *call, const char *arguments, ULONG answer) {
+    open_log();
+    if (!log_file) return;
+    EnterCriticalSection(&lock);
+    fprintf(log_file, "{\"call\":\"%s\"%s%s,\"answer\":%lu}\n", call, *arguments ? "," : "", arguments, answer);
+    fflush(log_file);
+    LeaveCriticalSection(&lock);
+}
+
+/* STANDIN_FAIL: "NAME[.DETAIL][@N]=CODE;..." fails the Nth such call (from 1), or all of them. */
+ULONG injected(const char *call, const char *detail) {
+    static struct { char name[64]; int count; } counts[64];
+    static int used;
+    const char *faults = getenv("STANDIN_FAIL");
+    char full[96];
+    ULONG answer = 0;
+    if (!faults) return 0;
+    open_log();
+    EnterCriticalSection(&lock);
+    snprintf(full, sizeof full, "%s.%s", call, detail);
+    char *copy = strdup(faults), *rest = copy, *fault;
+    while ((fault = strtok_s(rest, ";", &rest))) {
+        char *code = strchr(fault, '=');
+        if (!code) continue;
+        *code++ = 0;
+        char *nth = strchr(fault, '@');
+        if (nth) *nth++ = 0;
+        if (strcmp(fault, call) && strcmp(fault, full)) continue;
+        int i = 0;
+        while (i < used && strcmp(counts[i].name, fault)) i++;
+        if (i == used && used < 64) strncpy(counts[used++].name, fault, 63);
+        counts[i].count++;
+        if (!nth || atoi(nth) == counts[i].count) answer = strtoul(code, 0, 0);
+    }
+    free(copy);
+    LeaveCriticalSection(&lock);
+    return answer;
+}

@@ -1,0 +1,519 @@
+/* A stand-in for the ETW API that plays a recorded .etl file: only what the program switched on, in the way and order
+   of a live session. See README.md for its settings. */
+#define INITGUID
+#include "standin.h"
+#include <evntrace.h>
+#include <evntcons.h>
+#include <tlhelp32.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "etl.h"
+
+#define MAX_SESSIONS 16
+#define MAX_ENABLED 16
+#define MAX_STACKS 64
+
+struct enabled { GUID provider; ULONG level; ULONGLONG keywords; ULONG pids[8]; int pid_count; int any_pid; };
+
+struct session {
+    int used, kernel, stopped;
+    WCHAR name[256];
+    EVENT_TRACE_PROPERTIES properties;
+    ULONG flags;
+    struct { uint8_t group, type; } stacks[MAX_STACKS];
+    int stack_count;
+    struct enabled enabled[MAX_ENABLED];
+    int enabled_count;
+    ULONGLONG delivered;
+};
+
+struct consumer { int used, closed, processing; struct session *session; EVENT_TRACE_LOGFILEW logfile; };
+
+static struct session sessions[MAX_SESSIONS];
+static struct consumer consumers[MAX_SESSIONS];
+static ULONG interval = 10000;
+static CRITICAL_SECTION lock;
+
+static const char *setting(const char *name, const char *otherwise) {
+    const char *value = getenv(name);
+    return value && *value ? value : otherwise;
+}
+
+static void narrow(const WCHAR *wide, char *out, size_t size) {
+    size_t i = 0;
+    for (; wide && wide[i] && i + 1 < size; i++) out[i] = wide[i] < 128 && wide[i] != '"' && wide[i] != '\\' ? (char)wide[i] : '?';
+    out[i] = 0;
+}
+
+static void guid_text(const GUID *g, char out[40]) {
+    snprintf(out, 40, "%08lx-%04x-%04x-%02x%02x-%02x%02x%02x%02x%02x%02x", g->Data1, g->Data2, g->Data3, g->Data4[0],
+             g->Data4[1], g->Data4[2], g->Data4[3], g->Data4[4], g->Data4[5], g->Data4[6], g->Data4[7]);
+}
+
+/* The file that is played to sessions of this kind; read once. */
+static struct etl *recording(int kernel) {
+    static struct etl *kept[2];
+    static char paths[2][512];
+    struct etl *etl;
+    EnterCriticalSection(&lock);
+    const char *path = kernel ? setting("STANDIN_KERNEL", "") : setting("STANDIN_USER", setting("STANDIN_KERNEL", ""));
+    if (!kept[kernel] && *path) {
+        unsigned from = 0, to = 0;
+        const char *pid = setting("STANDIN_PID", "");
+        /* "1234=child": the first child of this process. */
+        if (sscanf(pid, "%u=%u", &from, &to) == 1) {
+            HANDLE snapshot = CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0);
+            PROCESSENTRY32W entry = {.dwSize = sizeof entry};
+            for (BOOL more = Process32FirstW(snapshot, &entry); more; more = Process32NextW(snapshot, &entry))
+                if (entry.th32ParentProcessID == GetCurrentProcessId() && !to) to = entry.th32ProcessID;
+            CloseHandle(snapshot);
+        }
+        strncpy(paths[kernel], path, 511);
+        kept[kernel] = etl_read(path, atoll(setting("STANDIN_FREQUENCY", "0")), from, to);
+        if (!kept[kernel]) fprintf(stderr, "stand-in: cannot read %s\n", path);
+    }
+    etl = kept[kernel];
+    LeaveCriticalSection(&lock);
+    return etl;
+}
+
+static struct session *by_name(const WCHAR *name) {
+    for (int i = 0; i < MAX_SESSIONS; i++)
+        if (sessions[i].used && !sessions[i].stopped && !_wcsicmp(sessions[i].name, name)) return &sessions[i];
+    return 0;
+}
+
+static struct session *by_handle(TRACEHANDLE handle) {
+    if (handle < 100 || handle >= 100 + MAX_SESSIONS) return 0;
+    struct session *session = &sessions[handle - 100];
+    return session->used && !session->stopped ? session : 0;
+}
+
+static TRACEHANDLE handle_of(const struct session *session) { return 100 + (TRACEHANDLE)(session - sessions); }
+
+static struct session *new_session(const WCHAR *name) {
+    for (int i = 0; i < MAX_SESSIONS; i++)
+        if (!sessions[i].used) {
+            memset(&sessions[i], 0, sizeof sessions[i]);
+            sessions[i].used = 1;
+            wcsncpy(sessions[i].name, name, 255);
+            return &sessions[i];
+        }
+    return 0;
+}
+
+static void existing(void) { /* STANDIN_EXISTING: names of sessions that somebody else started, with ';' between */
+    static int done;
+    if (done++) return;
+    char *copy = strdup(setting("STANDIN_EXISTING", "")), *rest = copy, *name;
+    while ((name = strtok_s(rest, ";", &rest))) {
+        WCHAR wide[256];
+        MultiByteToWideChar(CP_UTF8, 0, name, -1, wide, 256);
+        new_session(wide)->kernel = 1;
+    }
+    free(copy);
+}
+
+static void fill(struct session *session, PEVENT_TRACE_PROPERTIES p) {
+    ULONG size = p->Wnode.BufferSize, name = p->LoggerNameOffset;
+    unsigned events = 0, buffers = 0, real_time = 0;
+    sscanf(setting("STANDIN_LOST", ""), "%u,%u,%u", &events, &buffers, &real_time);
+    p->Wnode.HistoricalContext = handle_of(session);
+    p->BufferSize = session->properties.BufferSize;
+    p->MinimumBuffers = session->properties.MinimumBuffers;
+    p->MaximumBuffers = session->properties.MaximumBuffers;
+    p->LogFileMode = session->properties.LogFileMode;
+    p->EnableFlags = session->flags;
+    p->NumberOfBuffers = session->properties.MinimumBuffers;
+    p->FreeBuffers = session->properties.MinimumBuffers * 3 / 4;
+    p->EventsLost = session->kernel ? events : 0;
+    p->LogBuffersLost = session->kernel ? buffers : 0;
+    p->RealTimeBuffersLost = session->kernel ? real_time : 0;
+    if (name && name + 2 < size) wcsncpy((WCHAR *)((char *)p + name), session->name, (size - name) / 2 - 1);
+}
+
+API ULONG WINAPI StartTraceW(PTRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PROPERTIES p) {
+    char text[256], arguments[512];
+    ULONG answer = injected("StartTraceW", p->LogFileMode & 0x02000000 ? "kernel" : "user");
+    existing();
+    *handle = 0;
+    EnterCriticalSection(&lock);
+    if (!answer && by_name(name)) answer = ERROR_ALREADY_EXISTS;
+    if (!answer) {
+        struct session *session = new_session(name);
+        session->kernel = (p->LogFileMode & 0x02000000) != 0;
+        session->properties = *p;
+        session->flags = p->EnableFlags;
+        *handle = handle_of(session);
+        fill(session, p);
+    }
+    LeaveCriticalSection(&lock);
+    narrow(name, text, sizeof text);
+    snprintf(arguments, sizeof arguments,
+             "\"session\":\"%s\",\"mode\":%lu,\"flags\":%lu,\"clock\":%lu,\"buffer_kb\":%lu,\"min_buffers\":%lu,\"max_buffers\":%lu",
+             text, p->LogFileMode, p->EnableFlags, p->Wnode.ClientContext, p->BufferSize, p->MinimumBuffers, p->MaximumBuffers);
+    call_log("StartTraceW", arguments, answer);
+    return answer;
+}
+
+API ULONG WINAPI ControlTraceW(TRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PROPERTIES p, ULONG code) {
+    static const char *codes[] = {"query", "stop", "update", "flush"};
+    const char *what = code < 4 ? codes[code] : "other";
+    char text[256], arguments[400];
+    ULONG answer = injected("ControlTraceW", what);
+    existing();
+    EnterCriticalSection(&lock);
+    struct session *session = handle ? by_handle(handle) : name ? by_name(name) : 0;
+    if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
+    if (!answer) {
+        fill(session, p);
+        if (code == EVENT_TRACE_CONTROL_STOP) session->stopped = 1;
+    }
+    LeaveCriticalSection(&lock);
+    narrow(session ? session->name : name, text, sizeof text);
+    snprintf(arguments, sizeof arguments, "\"session\":\"%s\",\"code\":\"%s\"", text, what);
+    call_log("ControlTraceW", arguments, answer);
+    return answer;
+}
+
+API ULONG WINAPI QueryAllTracesW(PEVENT_TRACE_PROPERTIES *all, ULONG room, PULONG count) {
+    ULONG answer = injected("QueryAllTracesW", "");
+    existing();
+    *count = 0;
+    if (!answer) {
+        EnterCriticalSection(&lock);
+        for (int i = 0; i < MAX_SESSIONS; i++)
+            if (sessions[i].used && !sessions[i].stopped) {
+                if (*count < room) fill(&sessions[i], all[*count]);
+                ++*count;
+            }
+        LeaveCriticalSection(&lock);
+        if (*count > room) answer = ERROR_MORE_DATA;
+    }
+    call_log("QueryAllTracesW", "", answer);
+    return answer;
+}
+
+API ULONG WINAPI EnableTraceEx2(TRACEHANDLE handle, LPCGUID provider, ULONG code, UCHAR level,
+                                                  ULONGLONG any, ULONGLONG all, ULONG timeout, PENABLE_TRACE_PARAMETERS parameters) {
+    char guid[40], pids[128] = "", arguments[512];
+    ULONG answer = injected("EnableTraceEx2", code == 1 ? "enable" : "disable");
+    EnterCriticalSection(&lock);
+    struct session *session = by_handle(handle);
+    if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
+    struct enabled enabled = {.provider = *provider, .level = level, .keywords = any, .any_pid = 1};
+    if (parameters)
+        for (ULONG i = 0; i < parameters->FilterDescCount; i++) {
+            EVENT_FILTER_DESCRIPTOR *filter = &parameters->EnableFilterDesc[i];
+            if (filter->Type != 0x80000004) continue;
+            enabled.any_pid = 0;
+            for (ULONG j = 0; j < filter->Size / 4 && j < 8; j++) {
+                ULONG pid = ((ULONG *)(ULONG_PTR)filter->Ptr)[j];
+                enabled.pids[enabled.pid_count++] = pid;
+                snprintf(pids + strlen(pids), sizeof pids - strlen(pids), "%s%lu", *pids ? "," : "", pid);
+            }
+        }
+    if (!answer && code == EVENT_CONTROL_CODE_ENABLE_PROVIDER && session->enabled_count < MAX_ENABLED)
+        session->enabled[session->enabled_count++] = enabled;
+    LeaveCriticalSection(&lock);
+    guid_text(provider, guid);
+    snprintf(arguments, sizeof arguments, "\"handle\":%llu,\"provider\":\"%s\",\"code\":%lu,\"level\":%u,\"keywords\":%llu,\"pids\":[%s]",
+             handle, guid, code, level, any, pids);
+    call_log("EnableTraceEx2", arguments, answer);
+    return answer;
+}
+
+API ULONG WINAPI TraceQueryInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class, PVOID data, ULONG size, PULONG returned) {
+    char detail[16], arguments[128];
+    snprintf(detail, sizeof detail, "%u", class);
+    ULONG answer = injected("TraceQueryInformation", detail);
+    if (!answer && class == 5 && size >= 8) {
+        ((ULONG *)data)[1] = interval;
+        if (returned) *returned = 8;
+    } else if (!answer) answer = ERROR_INVALID_PARAMETER;
+    snprintf(arguments, sizeof arguments, "\"class\":%u,\"interval\":%lu", class, interval);
+    call_log("TraceQueryInformation", arguments, answer);
+    return answer;
+}
+
+API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class, PVOID data, ULONG size) {
+    char detail[16], arguments[256], more[128] = "";
+    snprintf(detail, sizeof detail, "%u", class);
+    ULONG answer = injected("TraceSetInformation", detail);
+    EnterCriticalSection(&lock);
+    struct session *session = by_handle(handle);
+    if (!answer && class != 5 && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
+    if (!answer) switch (class) {
+        case 3: /* stack tracing: CLASSIC_EVENT_ID[] */
+            for (ULONG i = 0; i + 24 <= size && session->stack_count < MAX_STACKS; i += 24)
+                for (int group = 0; group < 0x20; group++) {
+                    uint8_t guid[16];
+                    kernel_guid((uint8_t)group, 0, guid);
+                    if (!guid[0] || memcmp(guid, (char *)data + i, 16)) continue;
+                    session->stacks[session->stack_count].group = (uint8_t)group;
+                    session->stacks[session->stack_count++].type = ((uint8_t *)data)[i + 16];
+                    snprintf(more + strlen(more), sizeof more - strlen(more), ",\"stack\":\"%02x/%u\"", group, ((uint8_t *)data)[i + 16]);
+                }
+            break;
+        case 4: { /* system trace flags: ULONG[8] group masks */
+            ULONG *masks = data;
+            session->flags = masks[0] | (size >= 8 && masks[1] & 2 ? 0x01000000 : 0);
+            break;
+        }
+        case 5: {
+            ULONG wanted = ((ULONG *)data)[1];
+            ULONG least = (ULONG)atol(setting("STANDIN_LEAST_INTERVAL", "1221"));
+            interval = wanted < least ? least : wanted;
+            snprintf(more, sizeof more, ",\"interval\":%lu", wanted);
+            break;
+        }
+        default: answer = ERROR_INVALID_PARAMETER;
+    }
+    ULONG flags = session ? session->flags : 0;
+    LeaveCriticalSection(&lock);
+    snprintf(arguments, sizeof arguments, "\"handle\":%llu,\"class\":%u,\"flags\":%lu%s", handle, class, flags, more);
+    call_log("TraceSetInformation", arguments, answer);
+    return answer;
+}
+
+API TRACEHANDLE WINAPI OpenTraceW(PEVENT_TRACE_LOGFILEW logfile) {
+    char text[256], arguments[400];
+    TRACEHANDLE handle = INVALID_PROCESSTRACE_HANDLE;
+    int raw = (logfile->ProcessTraceMode & PROCESS_TRACE_MODE_RAW_TIMESTAMP) != 0;
+    ULONG answer = injected("OpenTraceW", raw ? "raw" : "cooked");
+    EnterCriticalSection(&lock);
+    struct session *session = logfile->LoggerName ? by_name(logfile->LoggerName) : 0;
+    if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
+    for (int i = 0; !answer && i < MAX_SESSIONS; i++)
+        if (!consumers[i].used) {
+            struct etl *etl = recording(session->kernel);
+            TRACE_LOGFILE_HEADER *header = &logfile->LogfileHeader;
+            memset(header, 0, sizeof *header);
+            header->BufferSize = session->properties.BufferSize * 1024;
+            header->NumberOfProcessors = etl ? etl->processors : 1;
+            header->ProviderVersion = etl ? etl->build : 19045;
+            header->PointerSize = 8;
+            header->TimerResolution = 156250;
+            header->PerfFreq.QuadPart = etl ? etl->frequency : 10000000;
+            header->StartTime.QuadPart = etl ? etl->start_filetime : 0;
+            header->ReservedFlags = 1;
+            consumers[i].used = 1;
+            consumers[i].session = session;
+            consumers[i].logfile = *logfile;
+            handle = 200 + (TRACEHANDLE)i;
+            break;
+        }
+    LeaveCriticalSection(&lock);
+    narrow(logfile->LoggerName, text, sizeof text);
+    snprintf(arguments, sizeof arguments, "\"session\":\"%s\",\"raw\":%d,\"handle\":%lld", text, raw, (long long)handle);
+    call_log("OpenTraceW", arguments, answer);
+    if (answer) SetLastError(answer);
+    return handle;
+}
+
+API ULONG WINAPI CloseTrace(TRACEHANDLE handle) {
+    char text[256] = "", arguments[400];
+    ULONG answer = injected("CloseTrace", "");
+    struct consumer *consumer = handle >= 200 && handle < 200 + MAX_SESSIONS ? &consumers[handle - 200] : 0;
+    EnterCriticalSection(&lock);
+    if (consumer && consumer->used) narrow(consumer->session->name, text, sizeof text);
+    if (!answer) {
+        if (!consumer || !consumer->used || consumer->closed) answer = ERROR_INVALID_HANDLE;
+        else if (consumer->processing) { consumer->closed = 1; answer = ERROR_CTX_CLOSE_PENDING; }
+        else memset(consumer, 0, sizeof *consumer);
+    }
+    LeaveCriticalSection(&lock);
+    snprintf(arguments, sizeof arguments, "\"handle\":%llu,\"session\":\"%s\"", handle, text);
+    call_log("CloseTrace", arguments, answer);
+    return answer;
+}
+
+/* The lists that a CLR gives at the end, by provider and id. */
+static int is_end_rundown(const struct event *e) {
+    static const uint8_t rundown[4] = {0x1c, 0x02, 0x69, 0xa6}; /* a669021c... */
+    if (e->kind != KIND_USER || memcmp(e->provider, rundown, 4)) return 0;
+    return e->id == 142 || e->id == 144 || e->id == 146 || e->id == 148 || e->id == 150 || e->id == 152 || e->id == 154
+        || e->id == 156 || e->id == 158;
+}
+
+/* Whether the session switched this event on. */
+static int wanted(const struct session *session, const struct event *e) {
+    if (session->kernel) {
+        if (e->kind != KIND_KERNEL || !session->flags) return 0;
+        switch (e->group) {
+            case 0x00: return e->type != 0;
+            case 0x03: return e->type == 10 ? session->flags & 4 : session->flags & 1;
+            case 0x05: return (e->type <= 4 || e->type == 72) && session->flags & 2;
+            case 0x0b: return 1;
+            case 0x0f: return (e->type == 46 || (e->type >= 72 && e->type <= 74)) && session->flags & 0x01000000;
+            case 0x14: return session->flags & 4;
+            case 0x18:
+                if (e->type >= 34 && e->type <= 36) return session->stack_count > 0;
+                for (int i = 0; i < session->stack_count; i++)
+                    if (session->stacks[i].group == e->owner_group && session->stacks[i].type == e->owner_type) return 1;
+                return 0;
+            default: return 0;
+        }
+    }
+    if (e->kind != KIND_USER) return 0;
+    /* a669021c...: the CLR's rundown. Lists at the start need keyword 0x40, at the end 0x80 or 0x100. */
+    static const uint8_t rundown[4] = {0x1c, 0x02, 0x69, 0xa6};
+    int is_rundown = !memcmp(e->provider, rundown, 4);
+    int is_end = is_end_rundown(e);
+    for (int i = 0; i < session->enabled_count; i++) {
+        const struct enabled *on = &session->enabled[i];
+        int pid = on->any_pid;
+        for (int j = 0; j < on->pid_count; j++) pid |= on->pids[j] == e->pid;
+        if (memcmp(&on->provider, e->provider, 16) || !pid || (on->level && e->level > on->level)) continue;
+        if (e->keyword && on->keywords && !(e->keyword & on->keywords)) continue;
+        if (is_rundown && e->id != 187 && !(on->keywords & (is_end ? 0x180 : 0x40))) continue;
+        return 1;
+    }
+    return 0;
+}
+
+static void deliver(struct consumer *consumer, const struct etl *etl, const struct event *e, int64_t shift) {
+    EVENT_RECORD record = {0};
+    EVENT_HEADER_EXTENDED_DATA_ITEM items[32];
+    int64_t time = e->time + shift, moved[1];
+    uint8_t copy[65536];
+    if (!(consumer->logfile.ProcessTraceMode & PROCESS_TRACE_MODE_RAW_TIMESTAMP))
+        time = etl->start_filetime + (int64_t)((__int128)(time - etl->start_time) * 10000000 / etl->frequency);
+    record.EventHeader.Size = (USHORT)(sizeof(EVENT_HEADER) + e->payload_size);
+    record.EventHeader.Flags = (e->wide ? 0x40 : 0x20) | 0x200 | (e->kind == KIND_KERNEL ? 0x100 : 0);
+    record.EventHeader.ThreadId = e->tid;
+    record.EventHeader.ProcessId = e->pid;
+    record.EventHeader.TimeStamp.QuadPart = time;
+    memcpy(&record.EventHeader.ProviderId, e->provider, 16);
+    record.EventHeader.EventDescriptor.Id = e->id;
+    record.EventHeader.EventDescriptor.Version = e->version;
+    record.EventHeader.EventDescriptor.Channel = e->channel;
+    record.EventHeader.EventDescriptor.Level = e->level;
+    record.EventHeader.EventDescriptor.Opcode = e->opcode;
+    record.EventHeader.EventDescriptor.Task = e->task;
+    record.EventHeader.EventDescriptor.Keyword = e->keyword;
+    memcpy(&record.EventHeader.ActivityId, e->activity, 16);
+    record.BufferContext.ProcessorIndex = e->processor;
+    record.UserContext = consumer->logfile.Context;
+    record.UserData = e->payload;
+    record.UserDataLength = e->payload_size;
+    if (shift && e->group == 0x18 && e->payload_size >= 8) { /* played again: the event's own time moves too */
+        memcpy(copy, e->payload, e->payload_size);
+        memcpy(moved, copy, 8);
+        moved[0] += shift;
+        memcpy(copy, moved, 8);
+        record.UserData = copy;
+    }
+    size_t at = 0;
+    while (at + 8 <= e->items_size && record.ExtendedDataCount < 32) {
+        uint16_t item[4];
+        memcpy(item, e->items + at, 8);
+        EVENT_HEADER_EXTENDED_DATA_ITEM *out = &items[record.ExtendedDataCount++];
+        memset(out, 0, sizeof *out);
+        out->ExtType = item[1];
+        out->DataSize = item[3];
+        out->DataPtr = (ULONGLONG)(ULONG_PTR)(e->items + at + 8);
+        at += item[0] < 8 ? 8 : item[0];
+    }
+    record.ExtendedData = items;
+    if (record.ExtendedDataCount) record.EventHeader.Flags |= 1;
+    consumer->session->delivered++;
+    consumer->logfile.EventRecordCallback(&record);
+}
+
+static int buffer_done(struct consumer *consumer) {
+    return !consumer->logfile.BufferCallback || consumer->logfile.BufferCallback(&consumer->logfile);
+}
+
+API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME start, LPFILETIME end) {
+    ULONG answer = injected("ProcessTrace", "");
+    struct consumer *consumer = count == 1 && *handles >= 200 && *handles < 200 + MAX_SESSIONS ? &consumers[*handles - 200] : 0;
+    char text[256] = "", arguments[400];
+    if (!answer && (!consumer || !consumer->used)) answer = ERROR_INVALID_HANDLE;
+    if (answer) {
+        call_log("ProcessTrace", "", answer);
+        return answer;
+    }
+    struct session *session = consumer->session;
+    struct etl *etl = recording(session->kernel);
+    const char *at_end = setting("STANDIN_END", "block");
+    int loops = atoi(setting("STANDIN_LOOPS", "1")), real_time = !strcmp(setting("STANDIN_SPEED", "fast"), "real");
+    long long rate = atoll(setting("STANDIN_RATE", "0")); /* events a second, of the kernel session */
+    narrow(session->name, text, sizeof text);
+    snprintf(arguments, sizeof arguments, "\"session\":\"%s\"", text);
+    call_log("ProcessTrace.begins", arguments, 0);
+    consumer->processing = 1;
+    LARGE_INTEGER began, now, ticks;
+    QueryPerformanceFrequency(&ticks);
+    QueryPerformanceCounter(&began);
+    int stop_seen = 0, loop = 0;
+    long long sent = 0;
+    size_t length = etl ? etl->count : 0;
+    while (!consumer->closed) {
+        int stopped = session->stopped, played = 0;
+        /* Until the stop all but the rundown at the end; then that too. */
+        size_t limit = !session->kernel || stopped ? length : etl ? etl->first_end : 0;
+        int64_t shift = etl && length ? (int64_t)loop * (etl->events[length - 1].time - etl->events[0].time + etl->frequency) : 0;
+        for (size_t i = 0; i < limit && !consumer->closed; i++) {
+            struct event *e = &etl->events[i];
+            if (e->played || !wanted(session, e)) continue;
+            if (real_time && !session->stopped) {
+                int64_t due = (e->time - etl->events[0].time) * 1000 / etl->frequency;
+                QueryPerformanceCounter(&now);
+                int64_t gone = (now.QuadPart - began.QuadPart) * 1000 / ticks.QuadPart;
+                while (gone < due && !consumer->closed && !session->stopped) {
+                    buffer_done(consumer);
+                    Sleep(due - gone > 20 ? 20 : (DWORD)(due - gone));
+                    QueryPerformanceCounter(&now);
+                    gone = (now.QuadPart - began.QuadPart) * 1000 / ticks.QuadPart;
+                }
+            }
+            /* A CLR writes these when it is asked, which is now: after everything else. */
+            int64_t later = is_end_rundown(e) ? etl->events[length - 1].time - e->time : 0;
+            deliver(consumer, etl, e, shift + later);
+            e->played = 1;
+            played = 1;
+            if (++sent % 512 == 0) {
+                if (!buffer_done(consumer)) goto out;
+                while (rate && session->kernel && !session->stopped) {
+                    QueryPerformanceCounter(&now);
+                    if (sent * ticks.QuadPart <= (now.QuadPart - began.QuadPart) * rate) break;
+                    Sleep(1);
+                }
+            }
+        }
+        if (!buffer_done(consumer)) break;
+        if (session->kernel && played && !stopped && ++loop < loops) {
+            for (size_t i = 0; i < etl->first_end; i++) etl->events[i].played = 0;
+            continue;
+        }
+        if (stopped && stop_seen) break;
+        stop_seen = stopped;
+        if (!stopped && played && session->kernel && !strcmp(at_end, "return")) break;
+        if (!played && !stopped) Sleep(2);
+    }
+out:
+    consumer->processing = 0;
+    snprintf(arguments, sizeof arguments, "\"session\":\"%s\",\"delivered\":%llu", text, session->delivered);
+    call_log("ProcessTrace", arguments, 0);
+    if (consumer->closed) memset(consumer, 0, sizeof *consumer);
+    return 0;
+}
+
+BOOL WINAPI DllMain(HINSTANCE dll, DWORD reason, LPVOID reserved) {
+    if (reason == DLL_PROCESS_ATTACH) {
+        InitializeCriticalSection(&lock);
+        interval = (ULONG)atol(setting("STANDIN_INTERVAL", "10000"));
+    } else if (reason == DLL_PROCESS_DETACH) {
+        char left[1024] = "", arguments[1200], name[256];
+        for (int i = 0; i < MAX_SESSIONS; i++)
+            if (sessions[i].used && !sessions[i].stopped) {
+                narrow(sessions[i].name, name, sizeof name);
+                snprintf(left + strlen(left), sizeof left - strlen(left), "%s\"%s\"", *left ? "," : "", name);
+            }
+        snprintf(arguments, sizeof arguments, "\"left\":[%s],\"interval\":%lu", left, interval);
+        call_log("exit", arguments, 0);
+    }
+    return TRUE;
+}

@@ -1,0 +1,12 @@
+/* What the parts of the stand-in share. */
+#pragma once
+#include <windows.h>
+
+/* One JSON line into the call log (STANDIN_LOG). `arguments` is the inside of an object, or empty. */
+void call_log(const char *call, const char *arguments, ULONG answer);
+
+/* The answer that STANDIN_FAIL wants for this call, or 0. `detail` narrows it: "ControlTraceW.stop". */
+ULONG injected(const char *call, const char *detail);
+
+/* Marks what the library exports: scripts/build-standin looks for it. */
+#define API
