@@ -9,7 +9,7 @@ use crate::support::command;
 
 #[test]
 fn the_call_tree() {
-    compare("convert.txt", &["convert", "examples/demo.etl", "--offline"]);
+    compare("convert.txt", &["convert", "examples/demo.etl", "--no-symbols"]);
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn the_call_tree_of_threads() {
         &[
             "convert",
             "examples/demo.etl",
-            "--offline",
+            "--no-symbols",
             "--threads",
             "--name",
             "indexer",
