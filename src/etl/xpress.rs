@@ -25,52 +25,70 @@ pub enum XpressError {
 /// Matches may reach into what `out` got from this call only. On an error, `out` keeps what was decoded before it.
 pub fn decompress(input: &[u8], length: usize, out: &mut Vec<u8>) -> Result<(), XpressError> {
     let start = out.len();
-    let end = start + length;
-    let mut input = Input { rest: input, half_used: None };
-    let mut flags = 0u32;
-    let mut flags_left = 0;
-    while out.len() < end {
-        if flags_left == 0 {
-            flags = input.u32()?;
-            flags_left = 32;
-            // Runs of 32 literals are common in text, and cheap to copy at once.
-            if flags == 0
-                && end - out.len() >= 32
-                && let Some((literals, rest)) = input.rest.split_first_chunk::<32>()
-            {
-                out.extend_from_slice(literals);
-                input.rest = rest;
-                flags_left = 0;
-                continue;
-            }
-        }
-        flags_left -= 1;
-        if flags >> flags_left & 1 == 0 {
-            out.push(input.u8()?);
-            continue;
-        }
-        let word = usize::from(input.u16()?);
-        let distance = (word >> 3) + 1;
-        let length = input.length(word & 7)?.min(end - out.len());
-        let from = out.len().checked_sub(distance).filter(|from| *from >= start);
-        let from = from.ok_or(XpressError::BadDistance)?;
-        if distance >= length {
-            out.extend_from_within(from..from + length);
-        } else {
-            repeat(out, from, length);
-        }
-    }
-    Ok(())
+    out.resize(start + length, 0);
+    let mut output = Output { bytes: out.get_mut(start..).unwrap_or_default(), length: 0 };
+    let result = output.fill(Input { rest: input, half_used: None });
+    let decoded = output.length;
+    out.truncate(start + decoded);
+    result
 }
 
-/// Copies `length` bytes from `from`, where the copy feeds on itself.
-fn repeat(out: &mut Vec<u8>, from: usize, length: usize) {
-    let mut left = length;
-    while left > 0 {
-        // What has been copied doubles the period that can be copied at once.
-        let available = (out.len() - from).min(left);
-        out.extend_from_within(from..from + available);
-        left -= available;
+/// The output: what was decoded, and zeros up to its end.
+struct Output<'a> {
+    bytes: &'a mut [u8],
+    length: usize,
+}
+
+impl Output<'_> {
+    fn fill(&mut self, mut input: Input<'_>) -> Result<(), XpressError> {
+        let mut flags = 0u32;
+        let mut flags_left = 0;
+        while self.length < self.bytes.len() {
+            if flags_left == 0 {
+                flags = input.u32()?;
+                flags_left = 32;
+            }
+            flags_left -= 1;
+            if flags >> flags_left & 1 == 0 {
+                let byte = input.u8()?;
+                if let Some(place) = self.bytes.get_mut(self.length) {
+                    *place = byte;
+                }
+                self.length += 1;
+            } else {
+                let word = usize::from(input.u16()?);
+                let length = input.length(word & 7)?;
+                self.copy((word >> 3) + 1, length)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends `length` bytes, or as many as there is room for, from `distance` bytes back.
+    fn copy(&mut self, distance: usize, length: usize) -> Result<(), XpressError> {
+        const CHUNK: usize = 16;
+        let end = self.bytes.len().min(self.length.saturating_add(length));
+        if distance > self.length {
+            return Err(XpressError::BadDistance);
+        }
+        // Most matches are short and reach far: whole chunks are quickest, and what is too much is written over later.
+        while distance >= CHUNK
+            && self.length < end
+            && let Some(chunk) = self.bytes.get(self.length - distance..).and_then(|from| from.first_chunk())
+            && let chunk = *chunk
+            && let Some(to) = self.bytes.get_mut(self.length..).and_then(|to| to.first_chunk_mut::<CHUNK>())
+        {
+            *to = chunk;
+            self.length = end.min(self.length + CHUNK);
+        }
+        // What feeds on itself: each copy doubles the period that can be copied at once.
+        let from = self.length - distance;
+        while self.length < end {
+            let available = (self.length - from).min(end - self.length);
+            self.bytes.copy_within(from..from + available, self.length);
+            self.length += available;
+        }
+        Ok(())
     }
 }
 
