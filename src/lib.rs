@@ -6,6 +6,7 @@
 //! | module | takes | gives |
 //! |---|---|---|
 //! | [`etl`] | .etl files | [events](event::Event) in order of time, borrowed from their buffers |
+//! | [`session`] | a running Windows | the same events, live |
 //! | [`events`] | an event's payload | what it says, typed |
 //! | [`trace`] | events | processes, threads and images in time; samples joined to their stacks |
 //! | [`symbols`] | a module and an address in it | the functions there |

@@ -30,6 +30,7 @@ mod consumer;
 mod error;
 #[cfg(windows)]
 mod etw;
+mod host;
 #[cfg(windows)]
 pub mod process;
 #[cfg(windows)]
@@ -41,6 +42,7 @@ pub mod undo;
 
 pub use batch::Batch;
 pub use error::SessionError;
+pub use host::Host;
 pub use pipeline::{Counters, Drained, Feed, Pipeline, Sink};
 #[cfg(windows)]
 pub use recorder::{Losses, Options, Recorder, Started, Status, Stopped};

@@ -21,12 +21,6 @@ pub trait Sink: Send + 'static {
     fn event(&mut self, event: &Event<'_>);
 }
 
-impl Sink for crate::trace::Builder {
-    fn event(&mut self, event: &Event<'_>) {
-        crate::trace::Builder::event(self, event);
-    }
-}
-
 /// What has passed by, counted while it does.
 #[derive(Debug, Default)]
 pub struct Counters {

@@ -216,7 +216,7 @@ pub(super) fn architecture() -> u16 {
 }
 
 /// The devices behind the drive letters: (`\Device\HarddiskVolume3`, `C:`).
-pub fn volumes() -> Vec<(String, String)> {
+pub(super) fn volumes() -> Vec<(String, String)> {
     let device = |letter: char| {
         let dos = format!("{letter}:");
         let mut target = [0; 512];

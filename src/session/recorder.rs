@@ -11,10 +11,10 @@ use windows_sys::Win32::System::SystemInformation::GetSystemTimePreciseAsFileTim
 use crate::etl::{Clock, ClockKind};
 use crate::event::{Pointer, Ticks};
 use crate::events::providers::{CLR, CLR_RUNDOWN, PERF_INFO};
-use crate::trace::Machine;
 
 use super::consumer::{self, Consumer, LogHeader, Opened};
 use super::error::{NO_SUCH_SESSION, SessionError};
+use super::host::Host;
 use super::pipeline::{Counters, Pipeline, Sink};
 use super::undo::{Guard, Undo};
 use super::{etw, process, running};
@@ -51,13 +51,9 @@ pub struct Recorder<S> {
 /// What is known when a recording has been started.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// The clock of all events.
-    pub clock: Clock,
     /// This machine.
-    pub machine: Machine,
-    /// The sampling interval in force, in 100 ns.
-    pub interval: u32,
-    /// What was asked for, in 100 ns.
+    pub host: Host,
+    /// The sampling interval that was asked for, in 100 ns.
     pub asked_interval: u32,
     /// Sessions of crashed runs that were stopped.
     pub stale: Vec<String>,
@@ -129,7 +125,7 @@ const RUNDOWN_QUIET: Duration = Duration::from_millis(500);
 
 impl<S: Sink> Recorder<S> {
     /// Starts recording into the sink that `make` gives. Whatever fails, what was done before is undone.
-    pub fn start(options: &Options, make: impl FnOnce(&Started) -> S) -> Result<Recorder<S>, SessionError> {
+    pub fn start(options: &Options, make: impl FnOnce(&Host) -> S) -> Result<Recorder<S>, SessionError> {
         process::enable_profile_privilege()?;
         let stale = running::stop_stale();
 
@@ -156,9 +152,8 @@ impl<S: Sink> Recorder<S> {
         let (clr_opened, _) = consumer::open(&clr_name)?;
 
         let clock = clock(base, &header);
-        let started =
-            Started { clock, machine: machine_of(&header), interval: in_force, asked_interval, stale };
-        let sink = make(&started);
+        let started = Started { host: host(clock, &header, in_force), asked_interval, stale };
+        let sink = make(&started.host);
         let pipeline = Pipeline::start(sink, (clock.frequency * WINDOW_SECONDS) as i64)
             .map_err(|error| SessionError::Thread(error.to_string()))?;
         let counters = pipeline.counters();
@@ -334,15 +329,19 @@ fn clock((base, base_utc): (Ticks, i64), header: &LogHeader) -> Clock {
     Clock { kind: ClockKind::Qpc, frequency, base, base_utc }
 }
 
-fn machine_of(header: &LogHeader) -> Machine {
+fn host(clock: Clock, header: &LogHeader, interval: u32) -> Host {
     let architecture = process::architecture();
-    Machine {
+    let variable = |name| std::env::var(name).ok();
+    Host {
+        clock,
         processors: header.processors,
         os_build: header.os_build,
-        os_name: String::new(),
         // The header's own pointer size is wrong at times in live sessions.
         pointer: if matches!(architecture, 9 | 12) { Pointer::Bits64 } else { Pointer::Bits32 },
-        architecture: Some(architecture),
-        name: std::env::var("COMPUTERNAME").unwrap_or_default(),
+        architecture,
+        name: variable("COMPUTERNAME").unwrap_or_default(),
+        interval,
+        windows: variable("SystemRoot").unwrap_or_else(|| r"C:\Windows".to_owned()),
+        volumes: process::volumes(),
     }
 }

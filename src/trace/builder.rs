@@ -5,6 +5,7 @@ use crate::event::{Event, Kind, Pointer, Ticks};
 use crate::events::kernel::{self, Kernel, Phase, SysConfig};
 use crate::events::providers::{IMAGE_ID, KERNEL_EVENT_TRACING, META_DATA, STACK_WALK, SYS_CONFIG, WIN_SAT};
 use crate::events::{Decoded, decode};
+use crate::session::{Host, Sink};
 
 use super::accounting::Lost;
 use super::code::Collector;
@@ -48,6 +49,12 @@ pub struct Builder {
     events: u64,
     lost: Lost,
     span: Option<(Ticks, Ticks)>,
+}
+
+impl Sink for Builder {
+    fn event(&mut self, event: &Event<'_>) {
+        Builder::event(self, event);
+    }
 }
 
 /// In 100 ns; what Windows samples at if nobody says otherwise.
@@ -101,16 +108,23 @@ impl Builder {
         builder
     }
 
-    /// Tells where the machine's volumes are, (device, drive), and its Windows folder. Merged recordings say it
-    /// themselves; a live session does not.
-    pub fn local_paths(&mut self, windows: String, volumes: impl IntoIterator<Item = (String, String)>) {
-        self.paths.set_windows(windows);
-        volumes.into_iter().for_each(|(device, drive)| self.paths.add_volume(device, drive));
-    }
-
-    /// Tells the sampling interval, in 100 ns, that holds from here until an event tells another.
-    pub fn sampling_interval(&mut self, interval: u32) {
-        self.intervals.push((self.join.samples.len(), interval));
+    /// A builder for the events of a live session. What a merge adds to a recording comes from the machine itself.
+    pub fn for_session(host: &Host) -> Self {
+        let machine = Machine {
+            processors: host.processors,
+            os_build: host.os_build,
+            os_name: String::new(),
+            pointer: host.pointer,
+            architecture: Some(host.architecture),
+            name: host.name.clone(),
+        };
+        let mut builder = Builder::new(host.clock, machine);
+        builder.intervals.push((0, host.interval));
+        builder.paths.set_windows(host.windows.clone());
+        for (device, drive) in &host.volumes {
+            builder.paths.add_volume(device.clone(), drive.clone());
+        }
+        builder
     }
 
     /// Takes one event.

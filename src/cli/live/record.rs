@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use etwprof::report::count;
-use etwprof::session::{self, Losses, Options, Recorder, console};
+use etwprof::session::{Losses, Options, Recorder, console};
 use etwprof::trace::{Builder, Trace};
 
 use super::local_images;
@@ -26,14 +26,7 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
         wait(delay);
     }
     let options = Options { frequency: args.frequency, clr_pids: targets.clr_pids() };
-    let recorder = Recorder::start(&options, |started| {
-        let mut builder = Builder::new(started.clock, started.machine.clone());
-        builder.sampling_interval(started.interval);
-        let windows = std::env::var("SystemRoot").unwrap_or_else(|_| r"C:\Windows".to_owned());
-        builder.local_paths(windows, session::process::volumes());
-        builder
-    })
-    .context("cannot record")?;
+    let recorder = Recorder::start(&options, Builder::for_session).context("cannot record")?;
     if !quiet {
         said_at_start(&recorder);
     }
@@ -85,10 +78,10 @@ fn said_at_start(recorder: &Recorder<Builder>) {
     for name in &started.stale {
         anstream::eprintln!("stopped {name}, which a crashed run had left");
     }
-    if started.interval != started.asked_interval {
+    if started.host.interval != started.asked_interval {
         anstream::eprintln!(
             "warning: the machine samples every {} us, and not every {} us as asked",
-            f64::from(started.interval) / 10.0,
+            f64::from(started.host.interval) / 10.0,
             f64::from(started.asked_interval) / 10.0
         );
     }
