@@ -127,3 +127,22 @@ fn a_directory_longer_than_the_file_is_an_error() {
     }
     in_time("huge directory", LIMIT, || assert!(pdb::id(&bytes).is_err()));
 }
+
+/// `pdb2` adds up the sizes in an NGEN PDB's section map without a check, which overflows: the panic of a build with
+/// overflow checks has to become an error.
+#[test]
+fn a_panic_inside_the_pdb_crate_is_an_error() {
+    let Some(path) = data::file("pdb/perfview/ngen/System.Xml.ni.pdb") else { return };
+    let mut bytes = std::fs::read(path).unwrap();
+    let header = [0xff, 0xff, 0xff, 0xff, 0x77, 0x09, 0x31, 0x01];
+    let start = bytes.windows(8).position(|window| window == header).expect("the debug information header");
+    let size = |at: usize| u32::from_le_bytes(bytes[start + at..start + at + 4].try_into().unwrap()) as usize;
+    let map = start + 64 + size(24) + size(28);
+    let entries = u16::from_le_bytes([bytes[map], bytes[map + 1]]).into();
+    for entry in 0..entries {
+        let len = map + 4 + 20 * entry + 16;
+        bytes[len..len + 4].copy_from_slice(&0xffff_fff0u32.to_le_bytes());
+    }
+    let opened = pdb::id(&bytes);
+    assert!(opened.is_err() || !cfg!(debug_assertions), "{opened:?}");
+}

@@ -114,7 +114,8 @@ pub fn level(name: &str) -> String {
     } else if let Some(class) = name.strip_suffix("::{dtor}") {
         name = format!("{class}::~{}", last_part(class));
     }
-    name.trim_start_matches('_').to_owned()
+    // LLVM takes one underscore from names on x86, whether they are decorated or not.
+    name.trim_start_matches('_').replace("::~__", "::~").replace("::~_", "::~")
 }
 
 /// The places of a character outside of template arguments.
@@ -184,7 +185,7 @@ fn last_part(class: &str) -> &str {
 /// All procedures and public symbols of a PDB, by way of the `pdb2` crate and a full scan.
 pub struct Symbols {
     /// Start, length.
-    procedures: Vec<(u32, u32)>,
+    pub procedures: Vec<(u32, u32)>,
     names: HashMap<u32, HashSet<String>>,
 }
 
@@ -361,7 +362,7 @@ fn functions_chains_and_lines_agree_with_llvm() {
             "{image}: {} addresses, function {functions:.1} %, chain {chains:.1} %, line {lines:.1} %; {} outside, {} aliases, {} ahead, {} longer\n",
             score.addresses, score.outside, score.aliases, score.ahead, score.longer
         ));
-        if functions < 99.0 || chains < 98.0 || lines < 95.0 {
+        if functions < 99.0 || chains < 99.0 || lines < 99.0 {
             failed = true;
             let mut differences: Vec<_> = differences.into_iter().collect();
             differences.sort();

@@ -4,7 +4,7 @@ use addr2line::gimli::{self, EndianSlice, LittleEndian};
 use object::{Object, ObjectSection};
 
 use super::{InlinedFunction, Location, Source, names};
-use crate::symbols::pe::{Image, Machine};
+use crate::symbols::pe::Image;
 
 type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
@@ -12,7 +12,6 @@ type Reader<'a> = EndianSlice<'a, LittleEndian>;
 pub(super) struct DwarfSymbols<'a> {
     context: addr2line::Context<Reader<'a>>,
     image_base: u64,
-    machine: Machine,
 }
 
 impl<'a> DwarfSymbols<'a> {
@@ -26,7 +25,7 @@ impl<'a> DwarfSymbols<'a> {
             Ok(EndianSlice::new(data.unwrap_or_default(), LittleEndian))
         };
         let context = addr2line::Context::from_dwarf(gimli::Dwarf::load(section).ok()?).ok()?;
-        Some(DwarfSymbols { context, image_base: image.image_base, machine: image.machine })
+        Some(DwarfSymbols { context, image_base: image.image_base })
     }
 
     pub(super) fn lookup(&self, rva: u32) -> Option<Location> {
@@ -37,7 +36,7 @@ impl<'a> DwarfSymbols<'a> {
         while let Ok(Some(frame)) = frames.next() {
             let function = frame.function.as_ref()?.raw_name().ok()?;
             chain.push(InlinedFunction {
-                function: names::readable(&function, self.machine),
+                function: names::readable(&function),
                 file: frame.location.as_ref().and_then(|location| location.file.map(str::to_owned)),
                 line: frame.location.as_ref().and_then(|location| location.line),
             });

@@ -47,7 +47,10 @@ impl<'a> ImageNames<'a> {
             nearest(function).filter(|name| name.rva == function)
         })?;
         Some(Location {
-            function: names::readable(&name.name, self.image.machine),
+            function: match name.source {
+                Source::Export => names::export(&name.name, self.image.machine),
+                _ => names::linker_symbol(&name.name, self.image.machine),
+            },
             offset: rva.saturating_sub(name.rva),
             file: None,
             line: None,

@@ -103,6 +103,8 @@ fn names(references: &[PdbReference]) -> String {
 pub struct NativeSymbols<'a> {
     pdb: Option<PdbSymbols<'a>>,
     dwarf: Option<DwarfSymbols<'a>>,
+    /// Only without a PDB. Every export is among the PDB's symbols too; where those know nothing, the nearest
+    /// export would be a guess.
     image: Option<ImageNames<'a>>,
     functions: Option<FunctionTable<'a>>,
 }
@@ -126,9 +128,9 @@ impl<'a> NativeSymbols<'a> {
             }
         }
         Ok(NativeSymbols {
-            pdb,
             dwarf: image.and_then(DwarfSymbols::new),
-            image: image.map(ImageNames::new),
+            image: image.filter(|_| pdb.is_none()).map(ImageNames::new),
+            pdb,
             functions: image.and_then(FunctionTable::new),
         })
     }
@@ -136,10 +138,8 @@ impl<'a> NativeSymbols<'a> {
     /// The name of the code at `rva`, `None` when nothing says what it is.
     pub fn lookup(&mut self, rva: u32) -> Option<Location> {
         let functions = self.functions.as_ref();
-        let found = self.pdb.as_mut().and_then(|pdb| pdb.lookup(rva, functions));
-        let found = found.or_else(|| self.dwarf.as_ref()?.lookup(rva));
-        // Every export is among the PDB's symbols too. Where those know nothing, the nearest export is a guess.
-        let image = self.image.as_ref().filter(|_| self.pdb.is_none());
-        found.or_else(|| image?.lookup(rva, functions))
+        let pdb = self.pdb.as_mut().and_then(|pdb| pdb.lookup(rva, functions));
+        pdb.or_else(|| self.dwarf.as_ref()?.lookup(rva))
+            .or_else(|| self.image.as_ref()?.lookup(rva, functions))
     }
 }

@@ -12,8 +12,21 @@ use crate::symbols::pe::Machine;
 /// Longer names are cut before they are decoded: the work grows with the length, and damage has none.
 const MAX_DECORATED: usize = 16 * 1024;
 
+/// The readable form of a linker symbol, which on x86 shows the calling convention of C functions.
+pub(super) fn linker_symbol(name: &str, machine: Machine) -> String {
+    let is_c = machine == Machine::X86 && !is_decorated(name) && ngen_method(name).is_none();
+    if is_c { without_convention(name).to_owned() } else { readable(name) }
+}
+
+/// The readable form of an export. Builders choose the names of exports, so an underscore may be the function's
+/// own (`_open`); only with the size of the parameters behind it does it belong to the convention.
+pub(super) fn export(name: &str, machine: Machine) -> String {
+    let is_stdcall = name.rsplit_once('@').is_some_and(|(_, size)| size.parse::<u16>().is_ok());
+    if is_stdcall { linker_symbol(name, machine) } else { readable(name) }
+}
+
 /// The readable form of a name from a symbol file.
-pub(super) fn readable(name: &str, machine: Machine) -> String {
+pub(super) fn readable(name: &str) -> String {
     if name.len() <= MAX_DECORATED && is_decorated(name) {
         let demangled = Name::from(name).demangle(DemangleOptions::name_only());
         return demangled.unwrap_or_else(|| name.to_owned());
@@ -24,8 +37,7 @@ pub(super) fn readable(name: &str, machine: Machine) -> String {
     if let Some(name) = ngen_method(name) {
         return name.to_owned();
     }
-    let plain = if machine == Machine::X86 { without_convention(name) } else { name };
-    plain.to_owned()
+    name.to_owned()
 }
 
 fn is_decorated(name: &str) -> bool {
@@ -105,7 +117,7 @@ mod tests {
             ("plain", "plain"),
         ];
         for (decorated, expected) in cases {
-            assert_eq!(readable(decorated, Machine::X64), expected);
+            assert_eq!(readable(decorated), expected);
         }
     }
 
@@ -119,8 +131,10 @@ mod tests {
             ("a@b", "a@b"),
         ];
         for (decorated, expected) in cases {
-            assert_eq!(readable(decorated, Machine::X86), expected);
+            assert_eq!(linker_symbol(decorated, Machine::X86), expected);
         }
-        assert_eq!(readable("_main", Machine::X64), "_main");
+        assert_eq!(linker_symbol("_main", Machine::X64), "_main");
+        assert_eq!(export("_open", Machine::X86), "_open");
+        assert_eq!(export("_DllMain@12", Machine::X86), "DllMain");
     }
 }

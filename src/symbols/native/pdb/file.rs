@@ -1,12 +1,14 @@
 //! The file around the symbols: container, identity, headers, address map. All of it by way of the `pdb2` crate.
 
+use std::hash::BuildHasher;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pdb2::{FallibleIterator, SourceSlice, SourceView, StreamIndex, StringTable};
+use pdb2::{FallibleIterator, SourceSlice, SourceView, StreamIndex};
 
 use super::address_map::{AddressMap, SectionExtent};
+use super::read_at::ReadAt;
 use super::stream::Stream;
 use super::{PdbError, Place};
 use crate::guid::Guid;
@@ -14,8 +16,13 @@ use crate::symbols::debug_id::DebugId;
 use crate::symbols::pe::Machine;
 
 /// The stream of debug information (`NewDBIHdr` in microsoft-pdb, PDB/dbi/dbi.h) and the size of its header.
+const INFORMATION_STREAM: u16 = 1;
 const DEBUG_STREAM: u16 = 3;
 const DEBUG_HEADER_SIZE: usize = 64;
+
+const STRINGS_HEADER_SIZE: usize = 12;
+/// Paths are shorter.
+const MAX_STRING: usize = 4096;
 
 /// Indices in the optional header, a list of stream numbers.
 const OMAP_TO_SOURCE: usize = 3;
@@ -29,7 +36,7 @@ pub(super) struct PdbFile<'a> {
     file: &'a [u8],
     pub(super) id: DebugId,
     pub(super) machine: Machine,
-    pub(super) strings: Option<StringTable<'a>>,
+    strings: Option<Strings<'a>>,
     pub(super) address_map: AddressMap<'a>,
     pub(super) compilands: Vec<CompilandHeader>,
     /// Sorted by start, executable sections only.
@@ -91,14 +98,13 @@ impl<'a> PdbFile<'a> {
             contributions.push(Contribution { start, size: item.size, compiland: item.module });
         }
 
-        let strings = pdb.string_table().ok();
         let mut opened = PdbFile {
             machine: Machine::from(debug.machine_type()? as u16),
             pdb,
             pieces,
             file,
             id,
-            strings,
+            strings: None,
             address_map: AddressMap { sections: sections.iter().map(extent).collect(), to_source: None },
             compilands,
             contributions: Vec::new(),
@@ -109,6 +115,7 @@ impl<'a> PdbFile<'a> {
         contributions.retain(|item| item.size != 0 && opened.address_map.is_executable(item.start.section));
         contributions.sort_by_key(|contribution| contribution.start);
         opened.contributions = contributions;
+        opened.strings = opened.named_stream(b"/names").map(Strings);
         Ok(opened)
     }
 
@@ -155,6 +162,30 @@ impl<'a> PdbFile<'a> {
         Some(Stream::from_pieces(pieces?))
     }
 
+    /// A stream by its name, from the table in the information stream: names, then pairs of an offset into the names
+    /// and a stream number. (`NMTNI` in microsoft-pdb, PDB/include/nmtni.h.)
+    fn named_stream(&mut self, wanted: &[u8]) -> Option<Stream<'a>> {
+        let information = self.stream(INFORMATION_STREAM)?;
+        let information = information.bytes(0, information.len())?;
+        let names = information.get(32..)?;
+        let (names, table) = names.split_at_checked(information.u32_at(28)? as usize)?;
+        // Two bit sets, each with its length in words before it.
+        let present = 8;
+        let deleted = table.u32_at(present)?.checked_mul(4)?.checked_add(present as u32 + 4)? as usize;
+        let pairs = deleted.checked_add(4 + table.u32_at(deleted)?.checked_mul(4)? as usize)?;
+        let pairs = table.get(pairs..)?.chunks_exact(8).take(table.u32_at(0)? as usize);
+        let number = pairs.into_iter().find_map(|pair| {
+            let name = names.cstr_at(pair.u32_at(0)? as usize)?;
+            (name == wanted).then(|| pair.u16_at(4)).flatten()
+        });
+        self.stream(number?)
+    }
+
+    /// A string of the file's string table, by its offset.
+    pub(super) fn string(&self, offset: u32) -> Option<String> {
+        self.strings.as_ref()?.get(offset)
+    }
+
     fn wanted(&self) -> std::sync::MutexGuard<'_, Wanted> {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,10 +199,22 @@ impl<'a> PdbFile<'a> {
     }
 }
 
-/// Compilands are named in cross references; a hash of the name is enough to find them again.
+/// The file's string table: a header of 12 bytes, then strings that end with a zero.
+#[derive(Debug)]
+struct Strings<'a>(Stream<'a>);
+
+impl Strings<'_> {
+    fn get(&self, offset: u32) -> Option<String> {
+        let start = STRINGS_HEADER_SIZE.checked_add(offset as usize)?;
+        let len = self.0.len().checked_sub(start)?.min(MAX_STRING);
+        let bytes = self.0.bytes(start, len)?;
+        Some(String::from_utf8_lossy(bytes.cstr_at(0)?).into_owned())
+    }
+}
+
+/// Compilands are named in cross references, in lower case; a hash of the name is enough to find them again.
 pub(super) fn name_hash(name: &str) -> u64 {
-    use std::hash::{BuildHasher, BuildHasherDefault};
-    BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(name)
+    rustc_hash::FxBuildHasher.hash_one(name.to_ascii_lowercase())
 }
 
 fn extent(section: &pdb2::ImageSectionHeader) -> SectionExtent {

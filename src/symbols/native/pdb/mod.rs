@@ -5,8 +5,8 @@
 //! contributions to its compiland, there to its procedure with inline sites and lines; only where no procedure
 //! holds it, to the nearest public symbol. Compilands are read when the first address needs them.
 //!
-//! The container, the headers and the OMAP tables are read by `pdb2` ([`file`]); the records behind them in
-//! place, by our own code, which copies nothing and cannot panic.
+//! The container and the headers are read by `pdb2` (`file.rs`); the records behind them in place, by our own
+//! code, which copies nothing and cannot panic.
 
 mod address_map;
 mod annotations;
@@ -30,6 +30,7 @@ use super::function_table::{FunctionTable, Verdict};
 use super::names;
 use super::{InlinedFunction, Location, Source};
 use crate::symbols::debug_id::DebugId;
+use crate::symbols::pe::Machine;
 
 /// Why a PDB cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -144,11 +145,10 @@ impl<'a> PdbSymbols<'a> {
     }
 
     fn in_procedure(&mut self, index: usize, procedure: Procedure, place: Place) -> Option<Location> {
-        let machine = self.file.machine;
         let compiland = self.compilands.get(&index)?.as_ref()?;
         let target = compiland.trampoline_target(procedure);
         let calls = compiland.inlined_at(procedure, place);
-        let name = compiland.name(procedure).map(|name| names::readable(&name, machine));
+        let name = compiland.name(procedure).map(|name| self.procedure_name(&name, procedure));
         let line = compiland.lines.line_at(place);
         let name = match (name, target) {
             (Some(name), _) => name,
@@ -167,29 +167,42 @@ impl<'a> PdbSymbols<'a> {
         })
     }
 
+    /// Procedures are named as in the source, but an assembler knows only linker symbols. It is one where the public
+    /// symbol has the very same name; a compiled `_f` has the public symbol `__f`.
+    fn procedure_name(&self, name: &str, procedure: Procedure) -> String {
+        if self.file.machine != Machine::X86 || !name.starts_with(['_', '@']) {
+            return names::readable(name);
+        }
+        let public = self.publics.at(procedure.start).filter(|(public, _)| public.start == procedure.start);
+        match public {
+            Some((public, _)) if public.name == name => names::linker_symbol(name, self.file.machine),
+            _ => names::export(name, self.file.machine),
+        }
+    }
+
     /// The name of the function that begins at `place`: where a jump of an incremental link leads.
     fn name_at(&mut self, place: Place) -> Option<String> {
-        let machine = self.file.machine;
         let index = self.compiland_at(place);
         let compiland = index.and_then(|index| self.compilands.get(&index)?.as_ref());
-        let name = compiland.and_then(|compiland| compiland.name(compiland.procedure_at(place)?));
+        let name = compiland.and_then(|compiland| {
+            let procedure = compiland.procedure_at(place)?;
+            Some(self.procedure_name(&compiland.name(procedure)?, procedure))
+        });
         match name {
-            Some(name) => Some(names::readable(&name, machine)),
+            Some(name) => Some(name),
             None => {
                 let (public, _) = self.publics.at(place).filter(|(public, _)| public.start == place)?;
-                Some(names::readable(&public.name, machine))
+                Some(names::linker_symbol(&public.name, self.file.machine))
             }
         }
     }
 
     fn inlined_function(&mut self, index: usize, call: InlinedCall) -> Option<InlinedFunction> {
-        let machine = self.file.machine;
         let id = self.global_id(index, call.inlinee);
         if self.function_names.is_none() {
             self.function_names = Some(self.read_function_names());
         }
-        let name = id
-            .and_then(|id| self.function_names.as_mut()?.get(id).map(|name| names::readable(name, machine)));
+        let name = id.and_then(|id| self.function_names.as_mut()?.get(id).map(names::readable));
         let (file, line) = self.source_line(index, call.line);
         name.map(|function| InlinedFunction { function, file, line })
     }
@@ -209,22 +222,17 @@ impl<'a> PdbSymbols<'a> {
             return Some(id);
         }
         let (name, local) = self.compilands.get(&index)?.as_ref()?.lines.import(id)?;
-        let name = self.string(name)?;
+        let name = self.file.string(name)?;
         let hash = file::name_hash(&name);
         let owner = self.file.compilands.iter().position(|compiland| compiland.name_hash == hash)?;
         self.load(owner);
         self.compilands.get(&owner)?.as_ref()?.lines.export(local)
     }
 
-    fn string(&self, offset: u32) -> Option<String> {
-        let string = self.file.strings.as_ref()?.get(pdb2::StringRef(offset)).ok()?;
-        Some(string.to_string().into_owned())
-    }
-
     fn source_line(&self, index: usize, line: Option<(u32, u32)>) -> (Option<String>, Option<u32>) {
         let file = line.and_then(|(file, _)| {
             let compiland = self.compilands.get(&index)?.as_ref()?;
-            self.string(compiland.lines.file_name(file)?).filter(|name| !name.is_empty())
+            self.file.string(compiland.lines.file_name(file)?).filter(|name| !name.is_empty())
         });
         (file, line.map(|(_, line)| line))
     }
@@ -246,7 +254,7 @@ impl<'a> PdbSymbols<'a> {
         let line = compiland.and_then(|index| self.compilands.get(&index)?.as_ref()?.lines.line_at(place));
         let (file, line) = compiland.map_or((None, None), |index| self.source_line(index, line));
         Some(Location {
-            function: names::readable(&public.name, self.file.machine),
+            function: names::linker_symbol(&public.name, self.file.machine),
             offset,
             file,
             line,

@@ -1,0 +1,99 @@
+//! `etwprof symbolize` as a user runs it.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::command::{command, etwprof};
+use crate::support::data;
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(etwprof(args).success().text()).unwrap()
+}
+
+#[test]
+fn json_has_one_entry_for_each_address_in_their_order() {
+    let Some(image) = data::file("pdb/samply/softokn3.dll") else { return };
+    let image = image.to_str().unwrap();
+    let entries = json(&["symbolize", image, "118bc", "0x1a0a", "fffffff0", "--json"]);
+    let function = |index: usize| entries[index]["function"].as_str();
+    assert_eq!(entries.as_array().unwrap().len(), 3);
+    assert_eq!([function(0), function(1), function(2)], [Some("NSC_Login"), Some("SEED_Encrypt"), None]);
+    assert_eq!(entries[0]["rva"], 0x118bc);
+    assert_eq!(entries[0]["source"], "pdb");
+    assert_eq!(entries[0]["line"], 4313);
+    assert!(entries[0]["file"].as_str().unwrap().ends_with("/pkcs11.c"));
+    let inlined: Vec<_> =
+        entries[0]["inlined"].as_array().unwrap().iter().map(|call| &call["function"]).collect();
+    assert_eq!(inlined, ["sftk_SlotFromID", "sftk_SlotFromSessionHandle"]);
+    assert_eq!(entries[1]["offset"], 0x5a);
+    assert!(entries[2]["source"].is_null() && entries[2]["inlined"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_pdb_alone_names_the_same() {
+    let Some(image) = data::file("pdb/samply/softokn3.dll") else { return };
+    let pdb = image.with_extension("pdb");
+    let lines = |path: &std::path::Path| {
+        let output = etwprof(["symbolize", path.to_str().unwrap(), "118bc", "1a0a"]).success();
+        output.text().to_owned()
+    };
+    assert_eq!(lines(&image), lines(&pdb));
+    assert!(lines(&pdb).starts_with("0x118bc\tsftk_SlotFromID ("), "{}", lines(&pdb));
+}
+
+#[test]
+fn a_pdb_of_another_build_is_named_and_not_used() {
+    let Some(image) = data::file("pdb/samply/softokn3.dll") else { return };
+    let Some(other) = data::file("pdb/samply/WriteArgument.pdb") else { return };
+    let given = etwprof(["symbolize", image.to_str().unwrap(), "1a0a", "--pdb", other.to_str().unwrap()]);
+    assert_ne!(given.code, 0);
+    assert!(
+        given.stderr.contains("WriteArgument.pdb") && given.stderr.contains("softokn3.pdb"),
+        "{}",
+        given.stderr
+    );
+
+    // Beside the image, under the right name: a warning, and the exports instead.
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("softokn3.dll");
+    std::fs::copy(&image, &copy).unwrap();
+    std::fs::copy(&other, folder.path().join("softokn3.pdb")).unwrap();
+    let found = etwprof(["symbolize", copy.to_str().unwrap(), "1a0a", "--json"]).success();
+    assert!(found.stderr.contains("softokn3.pdb is not used"), "{}", found.stderr);
+    assert_ne!(serde_json::from_str::<Value>(found.text()).unwrap()[0]["source"], "pdb");
+}
+
+#[test]
+fn without_a_pdb_exports_are_bounded_by_the_function_table() {
+    let Some(image) = data::file("pdb/dump_syms/mozwer.dll") else { return };
+    let image = image.to_str().unwrap();
+    let entries = json(&["symbolize", image, "1010", "1093", "1094", "10a0", "1310", "--json"]);
+    let names: Vec<_> = entries.as_array().unwrap().iter().map(|entry| entry["function"].as_str()).collect();
+    let (callback, signature) =
+        ("OutOfProcessExceptionEventCallback", "OutOfProcessExceptionEventSignatureCallback");
+    assert_eq!(names, [Some(callback), Some(callback), None, Some(signature), None]);
+    assert_eq!(entries[0]["source"], "export");
+    assert_eq!(entries[0]["approximate"], true);
+}
+
+#[test]
+fn addresses_come_from_stdin_and_bad_ones_are_usage_errors() {
+    let Some(image) = data::file("pdb/samply/softokn3.dll") else { return };
+    let mut child = command()
+        .args(["symbolize", image.to_str().unwrap(), "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"118bc\n0x1a0a 1080\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 3);
+
+    for bad in ["xyz", "+1", "0x", "123456789"] {
+        let output = etwprof(["symbolize", image.to_str().unwrap(), bad]);
+        assert_ne!(output.code, 0);
+        assert!(output.stderr.contains(bad) && output.stderr.contains("hexadecimal"), "{}", output.stderr);
+    }
+}
