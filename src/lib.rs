@@ -70,6 +70,7 @@ pub mod mmap;
 pub mod prefix_tree;
 pub mod profile;
 pub mod report;
+pub mod session;
 pub mod symbols;
 pub mod trace;
 

@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Symbols(SymbolsCommand),
     /// Name addresses of an image: function, inlined calls, file and line
     Symbolize(super::symbolize::Symbolize),
+    /// List the sessions that record on this machine, and stop those that were left behind (Windows)
+    Sessions(Sessions),
     /// Print the completions of a shell
     #[command(after_help = "Example:\n  etwprof completions bash > /etc/bash_completion.d/etwprof")]
     Completions {
@@ -86,11 +88,11 @@ pub(crate) enum Command {
 #[command(next_help_heading = "Live profiling (Windows)")]
 pub(crate) struct Live {
     /// Profile the process with this id (repeatable)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "all")]
     pub(crate) pid: Vec<u32>,
 
-    /// Profile the processes of this executable
-    #[arg(long, value_name = "EXE")]
+    /// Profile the processes of this executable, also those that start later
+    #[arg(long, value_name = "EXE", conflicts_with = "all")]
     pub(crate) name: Option<String>,
 
     /// Profile all processes
@@ -105,20 +107,44 @@ pub(crate) struct Live {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) duration: Option<Duration>,
 
+    /// Start after this time
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) delay: Option<Duration>,
+
     /// Samples per second and processor
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=8000))]
     pub(crate) frequency: u32,
 
-    /// Keep the recording in this file
-    #[arg(long, value_name = "FILE.etl")]
-    pub(crate) record_to: Option<PathBuf>,
+    /// Exit with the exit code of the program
+    #[arg(long, requires = "run")]
+    pub(crate) forward_exit_code: bool,
 
     #[command(flatten)]
     pub(crate) output: Output,
 
+    #[command(flatten)]
+    pub(crate) tree: Tree,
+
+    #[command(flatten)]
+    pub(crate) symbols: Symbols,
+
     /// Run this program and profile it
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["all", "pid", "name"])]
     pub(crate) run: Vec<OsString>,
+}
+
+const SESSIONS_EXAMPLES: &str = "\
+Examples:
+  etwprof sessions                                what runs
+  etwprof sessions --stop etwprof-4210-1dc5-clr   stop what a crashed run left";
+
+/// The trace sessions that run on this machine.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = SESSIONS_EXAMPLES)]
+pub(crate) struct Sessions {
+    /// Stop the session of this name (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) stop: Vec<String>,
 }
 
 const CONVERT_EXAMPLES: &str = "\

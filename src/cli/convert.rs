@@ -1,11 +1,14 @@
 //! `etwprof convert`: a recording becomes a picture.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
-use etwprof::profile::{Balance, CallTree, Grouping, Profile};
+use etwprof::profile::{Balance, CallTree, Filter, Grouping, Profile};
 use etwprof::report::{console, count, duration, flamegraph, folded};
+use etwprof::trace::Trace;
 
 use super::args::{self, Format};
-use super::load::{self, Loaded};
+use super::load;
 use super::{output, symbols};
 
 pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
@@ -18,39 +21,63 @@ pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
             args.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
         );
     }
-    let filter = load::filter(&args.filter);
-    let named = symbols::named(&loaded.trace, &filter, &args.symbols, quiet)?;
-    let profile = &named.profile;
-    if profile.samples.is_empty() && !filter.keeps_all() {
-        bail!("no sample is left; {}", why_empty(&profile.balance));
-    }
-    let grouping = Grouping { by_process: true, by_thread: args.tree.threads };
-    let tree = CallTree::new(profile, &loaded.trace, grouping);
-    let path = args.output.path.as_deref();
-    output::write(path, |mut out| match format {
-        Format::Folded => folded::write(&mut out, &tree),
-        Format::Svg => flamegraph::write(&mut out, &tree, &titles(args, &loaded, profile)),
-        Format::Tree => {
-            let width = if path.is_none() { output::terminal_width() } else { None };
-            let (min_percent, max_depth) = (args.tree.min_percent, args.tree.max_depth);
-            console::write(&mut out, &tree, &console::Options { min_percent, max_depth, width })
-        }
-    })?;
-    if !quiet {
-        symbols::closing_lines(&loaded.trace, &named);
-        anstream::eprintln!("{}", closing_line(profile));
-    }
-    Ok(())
+    let name = args.files.first().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy();
+    let view = View {
+        format,
+        path: args.output.path.as_deref(),
+        filter: &load::filter(&args.filter),
+        tree: &args.tree,
+        symbols: &args.symbols,
+        title: &name,
+    };
+    view.show(&loaded.trace, quiet)
 }
 
-fn titles(args: &args::Convert, loaded: &Loaded, profile: &Profile) -> flamegraph::Options {
-    let name = args.files.first().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy();
-    let mut subtitle = format!("{} samples, {} of CPU", count(profile.balance.kept), cpu(profile));
-    if let Some((first, last)) = profile.samples.first().zip(profile.samples.last()) {
-        let span = loaded.trace.clock.seconds_between(first.time, last.time);
-        subtitle += &format!(" in {}", duration(span));
+/// What is wanted of a trace, recorded or live.
+pub(super) struct View<'a> {
+    pub(super) format: Format,
+    pub(super) path: Option<&'a Path>,
+    pub(super) filter: &'a Filter,
+    pub(super) tree: &'a args::Tree,
+    pub(super) symbols: &'a args::Symbols,
+    /// What was recorded, for the head of a picture.
+    pub(super) title: &'a str,
+}
+
+impl View<'_> {
+    /// Names the frames, writes the result, and closes with the account of all samples.
+    pub(super) fn show(&self, trace: &Trace, quiet: bool) -> Result<()> {
+        let named = symbols::named(trace, self.filter, self.symbols, quiet)?;
+        let profile = &named.profile;
+        if profile.samples.is_empty() && !self.filter.keeps_all() {
+            bail!("no sample is left; {}", why_empty(&profile.balance));
+        }
+        let grouping = Grouping { by_process: true, by_thread: self.tree.threads };
+        let tree = CallTree::new(profile, trace, grouping);
+        output::write(self.path, |mut out| match self.format {
+            Format::Folded => folded::write(&mut out, &tree),
+            Format::Svg => flamegraph::write(&mut out, &tree, &self.titles(trace, profile)),
+            Format::Tree => {
+                let width = if self.path.is_none() { output::terminal_width() } else { None };
+                let (min_percent, max_depth) = (self.tree.min_percent, self.tree.max_depth);
+                console::write(&mut out, &tree, &console::Options { min_percent, max_depth, width })
+            }
+        })?;
+        if !quiet {
+            symbols::closing_lines(trace, &named);
+            anstream::eprintln!("{}", closing_line(profile));
+        }
+        Ok(())
     }
-    flamegraph::Options { title: format!("CPU time: {name}"), subtitle }
+
+    fn titles(&self, trace: &Trace, profile: &Profile) -> flamegraph::Options {
+        let mut subtitle = format!("{} samples, {} of CPU", count(profile.balance.kept), cpu(profile));
+        if let Some((first, last)) = profile.samples.first().zip(profile.samples.last()) {
+            let span = trace.clock.seconds_between(first.time, last.time);
+            subtitle += &format!(" in {}", duration(span));
+        }
+        flamegraph::Options { title: format!("CPU time: {}", self.title), subtitle }
+    }
 }
 
 /// The account of all samples, in one line.

@@ -1,17 +1,34 @@
-//! Profiling live.
+//! Profiling live. The work is in the modules below, for Windows; other systems are told what they can do.
 
-use anyhow::{Result, bail};
+#[cfg(windows)]
+mod record;
+#[cfg(windows)]
+mod sessions;
+#[cfg(windows)]
+mod status;
+#[cfg(windows)]
+mod targets;
 
-use super::args::Live;
+#[cfg(windows)]
+pub(super) use record::run;
+#[cfg(windows)]
+pub(super) use sessions::run as sessions;
 
-pub(super) fn run(_args: &Live) -> Result<()> {
-    if cfg!(windows) {
+#[cfg(not(windows))]
+mod elsewhere {
+    use anyhow::{Result, bail};
+
+    use crate::cli::args::{Live, Sessions};
+
+    pub(in crate::cli) fn run(_args: &Live, _quiet: bool) -> Result<()> {
         bail!(
-            "this version does not profile live yet; record with `wpr -start CPU` and `wpr -stop trace.etl`, then run \
-             `etwprof convert trace.etl`"
-        );
+            "live profiling needs Windows; on this system `etwprof convert FILE.etl` shows recordings made there"
+        )
     }
-    bail!(
-        "live profiling needs Windows; on this system `etwprof convert FILE.etl` shows recordings made there"
-    )
+
+    pub(in crate::cli) fn sessions(_args: &Sessions) -> Result<()> {
+        bail!("sessions are Windows'; on this system `etwprof convert FILE.etl` shows recordings made there")
+    }
 }
+#[cfg(not(windows))]
+pub(super) use elsewhere::{run, sessions};

@@ -7,7 +7,7 @@ use etwprof::etl::{Damage, Recording};
 use etwprof::event::Event;
 use etwprof::profile;
 use etwprof::report::count;
-use etwprof::trace::{Builder, Trace};
+use etwprof::trace::{Builder, Lost, Trace};
 
 use super::args;
 use super::progress::Progress;
@@ -55,7 +55,21 @@ pub(super) fn warn(loaded: &Loaded, quiet: bool) {
     if quiet {
         return;
     }
-    let lost = &loaded.trace.lost;
+    warn_lost(&loaded.trace.lost);
+    const SHOWN: usize = 5;
+    for damage in loaded.damage.iter().take(SHOWN) {
+        anstream::eprintln!("warning: {damage}");
+    }
+    if loaded.damage.len() > SHOWN {
+        anstream::eprintln!(
+            "warning: {} more damaged places; `etwprof info` lists them",
+            loaded.damage.len() - SHOWN
+        );
+    }
+}
+
+/// Says on stderr what the sessions lost and what does not fit together.
+pub(super) fn warn_lost(lost: &Lost) {
     for (number, what) in [
         (lost.events, "events were lost while recording"),
         (lost.buffers, "buffers were lost while recording"),
@@ -67,15 +81,5 @@ pub(super) fn warn(loaded: &Loaded, quiet: bool) {
         if number > 0 {
             anstream::eprintln!("warning: {} {what}", count(number));
         }
-    }
-    const SHOWN: usize = 5;
-    for damage in loaded.damage.iter().take(SHOWN) {
-        anstream::eprintln!("warning: {damage}");
-    }
-    if loaded.damage.len() > SHOWN {
-        anstream::eprintln!(
-            "warning: {} more damaged places; `etwprof info` lists them",
-            loaded.damage.len() - SHOWN
-        );
     }
 }

@@ -33,7 +33,8 @@ pub(crate) fn main() -> ExitCode {
         Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize),
         Some(Command::Completions { shell }) => generate::completions(shell),
         Some(Command::Man { command }) => generate::man(command.as_deref()),
-        None => live::run(&args.live),
+        Some(Command::Sessions(sessions)) => live::sessions(&sessions),
+        None => live::run(&args.live, args.quiet),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -121,7 +121,7 @@ impl Balance {
 }
 
 /// Compares executable names in any case; the ending may be left out of `wanted`.
-fn same_name(wanted: &str, name: &str) -> bool {
+pub fn same_name(wanted: &str, name: &str) -> bool {
     let bare = |name: &str| {
         let lower = name.to_lowercase();
         lower.strip_suffix(".exe").map(str::to_owned).unwrap_or(lower)

@@ -5,7 +5,7 @@ mod filter;
 mod frame;
 mod tree;
 
-pub use filter::{Balance, Filter, StackBalance};
+pub use filter::{Balance, Filter, StackBalance, same_name};
 pub use frame::{Category, Frame, FrameId, Naming};
 pub use tree::{CallTree, Grouping, Node};
 

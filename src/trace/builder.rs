@@ -95,6 +95,18 @@ impl Builder {
         builder
     }
 
+    /// Tells where the machine's volumes are, (device, drive), and its Windows folder. Merged recordings say it
+    /// themselves; a live session does not.
+    pub fn local_paths(&mut self, windows: String, volumes: impl IntoIterator<Item = (String, String)>) {
+        self.paths.set_windows(windows);
+        volumes.into_iter().for_each(|(device, drive)| self.paths.add_volume(device, drive));
+    }
+
+    /// Tells the sampling interval, in 100 ns, that holds from here until an event tells another.
+    pub fn sampling_interval(&mut self, interval: u32) {
+        self.intervals.push((self.join.samples.len(), interval));
+    }
+
     /// Takes one event.
     pub fn event(&mut self, event: &Event<'_>) {
         self.events += 1;

@@ -1,0 +1,41 @@
+//! Ctrl-C: once stops the recording, twice ends the program, and neither leaves anything behind.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, CTRL_C_EVENT, SetConsoleCtrlHandler};
+
+use super::undo;
+
+static RECORDING: AtomicBool = AtomicBool::new(false);
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// The exit code of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// From now on Ctrl-C asks to stop, until [`recording_is_over`].
+pub fn listen() {
+    RECORDING.store(true, SeqCst);
+    // SAFETY: the handler is a function of this program and stays.
+    unsafe { SetConsoleCtrlHandler(Some(on_event), 1) };
+}
+
+/// From now on the first Ctrl-C ends the program: there is nothing left to stop.
+pub fn recording_is_over() {
+    RECORDING.store(false, SeqCst);
+}
+
+/// True after the first Ctrl-C.
+pub fn asked_to_stop() -> bool {
+    ASKED.load(SeqCst)
+}
+
+/// Called by the system on a thread that it makes. Closing the window, logging off and shutting down end the process
+/// when this returns.
+unsafe extern "system" fn on_event(event: u32) -> i32 {
+    let polite = matches!(event, CTRL_C_EVENT | CTRL_BREAK_EVENT);
+    if polite && RECORDING.load(SeqCst) && !ASKED.swap(true, SeqCst) {
+        return 1;
+    }
+    undo::everything();
+    std::process::exit(INTERRUPTED)
+}

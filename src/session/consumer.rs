@@ -1,0 +1,231 @@
+//! Reads a session: OpenTraceW with raw timestamps, ProcessTrace on a thread of its own, the callback.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use windows_sys::Win32::Foundation::GetLastError;
+use windows_sys::Win32::System::Diagnostics::Etw::{
+    CloseTrace, EVENT_HEADER_EXTENDED_DATA_ITEM, EVENT_RECORD, EVENT_TRACE_LOGFILEW, OpenTraceW,
+    PROCESS_TRACE_MODE_EVENT_RECORD, PROCESS_TRACE_MODE_RAW_TIMESTAMP, PROCESS_TRACE_MODE_REAL_TIME,
+    PROCESSTRACE_HANDLE, ProcessTrace,
+};
+use windows_sys::core::GUID;
+
+use crate::event::{Event, Kind, Pointer, Ticks};
+use crate::guid::Guid;
+
+use super::error::SessionError;
+use super::etw;
+use super::pipeline::Feed;
+
+/// A session that is being read.
+#[derive(Debug)]
+pub(super) struct Consumer {
+    handle: u64,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What OpenTraceW tells of the machine and the session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LogHeader {
+    pub(super) processors: u32,
+    pub(super) os_build: u32,
+    /// Ticks a second of the session's clock.
+    pub(super) frequency: u64,
+}
+
+/// An opened session that nobody reads yet.
+pub(super) struct Opened {
+    handle: u64,
+    reader: Box<Reader>,
+}
+
+/// What the callback works with. It is in a box because the API keeps its address.
+struct Reader {
+    /// Set before ProcessTrace runs.
+    feed: Option<Feed>,
+    /// Extended items in the layout of files.
+    items: Vec<u8>,
+}
+
+/// Opens a session for reading.
+pub(super) fn open(session: &str) -> Result<(Opened, LogHeader), SessionError> {
+    let mut name = etw::wide(session);
+    let mut reader = Box::new(Reader { feed: None, items: Vec::new() });
+    let mut log = EVENT_TRACE_LOGFILEW { LoggerName: name.as_mut_ptr(), ..Default::default() };
+    log.Anonymous1.ProcessTraceMode =
+        PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD | PROCESS_TRACE_MODE_RAW_TIMESTAMP;
+    log.Anonymous2.EventRecordCallback = Some(on_event);
+    log.BufferCallback = Some(on_buffer);
+    log.Context = (&raw mut *reader).cast();
+    // SAFETY: the structure and the name live through the call; the context lives until ProcessTrace has returned.
+    let handle = unsafe { OpenTraceW(&mut log) };
+    // The invalid handle, and what a 32-bit system gives for it.
+    if handle.Value == u64::MAX || handle.Value == u64::from(u32::MAX) {
+        // SAFETY: reads a value of this thread.
+        let code = unsafe { GetLastError() };
+        return Err(SessionError::call("read a session", code));
+    }
+    let header = LogHeader {
+        processors: log.LogfileHeader.NumberOfProcessors,
+        os_build: log.LogfileHeader.ProviderVersion,
+        frequency: u64::try_from(log.LogfileHeader.PerfFreq).unwrap_or(0),
+    };
+    Ok((Opened { handle: handle.Value, reader }, header))
+}
+
+impl Opened {
+    /// Starts the thread that reads it into `feed`.
+    pub(super) fn run(mut self, feed: Feed) -> Result<Consumer, SessionError> {
+        self.reader.feed = Some(feed);
+        let handle = self.handle;
+        let work = move || {
+            let opened = self;
+            // SAFETY: the handle is open. `opened` keeps the context alive; while this runs only the callback, which
+            // is called on this thread, touches it.
+            unsafe {
+                ProcessTrace(&PROCESSTRACE_HANDLE { Value: handle }, 1, std::ptr::null(), std::ptr::null())
+            };
+            drop(opened.reader);
+        };
+        match std::thread::Builder::new().name("consumer".to_owned()).spawn(work) {
+            Ok(thread) => Ok(Consumer { handle, thread: Some(thread) }),
+            Err(error) => {
+                close(handle);
+                Err(SessionError::Thread(error.to_string()))
+            }
+        }
+    }
+}
+
+/// How long a stopped session may go on handing out what it has.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Consumer {
+    /// True when there is nothing more to read: the session was stopped, by us or by somebody else.
+    pub(super) fn is_done(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Reads to the end of the session if it was stopped, and closes it.
+    pub(super) fn finish(mut self, stopped: bool) {
+        let until = Instant::now() + PATIENCE;
+        while stopped && !self.is_done() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.close();
+    }
+
+    /// Closing makes ProcessTrace return, if it has not yet.
+    fn close(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            close(self.handle);
+            // A panic of that thread is impossible but for one of ProcessTrace itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn close(handle: u64) {
+    // SAFETY: the handle is from OpenTraceW and is closed once.
+    unsafe { CloseTrace(PROCESSTRACE_HANDLE { Value: handle }) };
+}
+
+/// A panic must not cross into the system's code. Nothing in here is known to panic.
+unsafe extern "system" fn on_event(record: *mut EVENT_RECORD) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the system gives a valid record for the time of this call.
+        let Some(record) = (unsafe { record.as_ref() }) else { return };
+        // SAFETY: the context is the Reader that `open` gave; ProcessTrace calls back on one thread, one at a time.
+        let Some(reader) = (unsafe { record.UserContext.cast::<Reader>().as_mut() }) else { return };
+        let Reader { feed: Some(feed), items } = reader else { return };
+        items.clear();
+        // SAFETY: the counts belong to the pointers, and both are valid for the time of this call.
+        let (payload, extended) = unsafe {
+            (
+                slice(record.UserData.cast::<u8>(), usize::from(record.UserDataLength)),
+                slice(record.ExtendedData, usize::from(record.ExtendedDataCount)),
+            )
+        };
+        for (left, item) in (0..extended.len()).rev().zip(extended) {
+            // SAFETY: as above.
+            let data = unsafe { slice(item.DataPtr as usize as *const u8, usize::from(item.DataSize)) };
+            push_item(items, item, data, left > 0);
+        }
+        feed.event(&event(record, items, payload));
+    }));
+}
+
+/// Called after each of the session's buffers; nonzero goes on.
+unsafe extern "system" fn on_buffer(log: *mut EVENT_TRACE_LOGFILEW) -> u32 {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the system gives the structure of OpenTraceW, with its context, for the time of this call.
+        let reader = unsafe { log.as_ref().and_then(|log| log.Context.cast::<Reader>().as_mut()) };
+        if let Some(feed) = reader.and_then(|reader| reader.feed.as_mut()) {
+            feed.flush();
+        }
+    }));
+    1
+}
+
+/// # Safety
+/// `start` is null or points to `count` values that live for `'a`.
+unsafe fn slice<'a, T>(start: *const T, count: usize) -> &'a [T] {
+    if start.is_null() || count == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(start, count) }
+}
+
+/// An extended item as it lies in a file: see [`ExtendedItems`](crate::event::ExtendedItems).
+fn push_item(items: &mut Vec<u8>, item: &EVENT_HEADER_EXTENDED_DATA_ITEM, data: &[u8], more: bool) {
+    let size = (8 + data.len()).next_multiple_of(8);
+    let start = items.len();
+    for field in [size as u16, item.ExtType, u16::from(more), item.DataSize] {
+        items.extend_from_slice(&field.to_le_bytes());
+    }
+    items.extend_from_slice(data);
+    items.resize(start + size, 0);
+}
+
+/// Flags of EVENT_HEADER.
+const TRACE_MESSAGE: u16 = 0x8;
+const HEADER_32_BIT: u16 = 0x20;
+const CLASSIC_HEADER: u16 = 0x100;
+
+fn event<'a>(record: &EVENT_RECORD, items: &'a [u8], payload: &'a [u8]) -> Event<'a> {
+    let header = &record.EventHeader;
+    let descriptor = &header.EventDescriptor;
+    let kind = match header.Flags {
+        flags if flags & TRACE_MESSAGE != 0 => Kind::Message(descriptor.Id),
+        flags if flags & CLASSIC_HEADER != 0 => Kind::Classic,
+        _ => Kind::Manifest(descriptor.Id),
+    };
+    Event {
+        time: Ticks(header.TimeStamp),
+        provider: guid(&header.ProviderId),
+        kind,
+        opcode: descriptor.Opcode,
+        version: descriptor.Version,
+        pointer: if header.Flags & HEADER_32_BIT != 0 { Pointer::Bits32 } else { Pointer::Bits64 },
+        // SAFETY: both arms of the union are two bytes.
+        processor: unsafe { record.BufferContext.Anonymous.ProcessorIndex },
+        pid: header.ProcessId,
+        tid: header.ThreadId,
+        items,
+        payload,
+    }
+}
+
+fn guid(guid: &GUID) -> Guid {
+    let (a, b, c) = (u128::from(guid.data1), u128::from(guid.data2), u128::from(guid.data3));
+    Guid::from_u128(a << 96 | b << 80 | c << 64 | u128::from(u64::from_be_bytes(guid.data4)))
+}

@@ -1,0 +1,98 @@
+//! What can go wrong with a session, with its cause and its cure.
+
+use std::fmt;
+
+/// A failed call, by what it was to do and the system's code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// A call of the system failed.
+    #[error("cannot {doing}: {}", Reason(*.code))]
+    Call {
+        /// What the call was to do, for instance "start the kernel session".
+        doing: &'static str,
+        /// The Win32 error code.
+        code: u32,
+    },
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(String),
+    /// The thread that builds the trace panicked.
+    #[error(
+        "the thread that builds the trace panicked; this is a fault of etwprof, and its message is above"
+    )]
+    Builder,
+}
+
+impl SessionError {
+    /// An error of this code, which may be wrapped as an HRESULT (`0x8007xxxx`).
+    pub fn call(doing: &'static str, code: u32) -> SessionError {
+        SessionError::Call { doing, code: win32(code) }
+    }
+
+    /// The Win32 error code of a failed call.
+    pub fn code(&self) -> Option<u32> {
+        match self {
+            SessionError::Call { code, .. } => Some(*code),
+            SessionError::Thread(_) | SessionError::Builder => None,
+        }
+    }
+}
+
+/// No session of this name; the code in the documentation of ControlTrace.
+#[cfg(windows)]
+pub(super) const NO_SUCH_SESSION: u32 = 4201;
+
+fn win32(code: u32) -> u32 {
+    if code >> 16 == 0x8007 { code & 0xffff } else { code }
+}
+
+/// A code as cause and cure.
+struct Reason(u32);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.0;
+        match REASONS.iter().find(|(known, ..)| *known == code) {
+            Some((_, cause, cure)) => write!(f, "{cause} (error {code}); {cure}"),
+            None => write!(f, "{}", std::io::Error::from_raw_os_error(code as i32)),
+        }
+    }
+}
+
+const RIGHTS: &str = "run etwprof from an elevated prompt (Run as administrator)";
+const CROWDED: &str =
+    "`etwprof sessions` lists sessions, `etwprof sessions --stop NAME` or `logman stop NAME -ets` stops one";
+
+/// Code, cause, cure.
+const REASONS: &[(u32, &str, &str)] = &[
+    (5, "this user may not", RIGHTS),
+    (8, "the system is out of memory", "close other programs, or sample at a lower --frequency"),
+    (14, "the system is out of memory", "close other programs, or sample at a lower --frequency"),
+    (50, "this system does not support it", "etwprof needs Windows 8 or later"),
+    (87, "the system refuses a parameter", "etwprof needs Windows 8 or later; try another --frequency"),
+    (120, "this system does not have it", "etwprof needs Windows 8 or later"),
+    (170, "another profiler holds it", CROWDED),
+    (183, "a session of that name runs already", CROWDED),
+    (1300, "this user does not have the privilege \"Profile system performance\"", RIGHTS),
+    (1314, "this user does not have the privilege \"Profile system performance\"", RIGHTS),
+    (1450, "too many sessions run (Windows has 8 places for kernel sessions, 64 in all)", CROWDED),
+    (4201, "the session is gone: somebody stopped it", "start again, and look for who stops sessions"),
+    (4214, "the session could not be started", "start again"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::SessionError;
+
+    #[test]
+    fn codes_become_cause_and_cure() {
+        let text = |code| SessionError::call("start the kernel session", code).to_string();
+        assert!(text(5).contains("elevated"), "{}", text(5));
+        assert!(text(183).contains("etwprof sessions"), "{}", text(183));
+        assert!(text(1450).contains("8 places"), "{}", text(1450));
+        assert!(text(4201).contains("somebody stopped it"), "{}", text(4201));
+        assert_eq!(text(0x8007_00aa), text(170));
+        assert!(text(0x8007_00aa).contains("another profiler"), "{}", text(170));
+        assert!(text(2).starts_with("cannot start the kernel session: "));
+    }
+}

@@ -1,0 +1,289 @@
+//! The calls of the ETW API: sessions are started by ferrisetw, the rest is here. One function per call, each with
+//! the reason why its `unsafe` is sound.
+
+use std::mem::{offset_of, size_of};
+use std::time::Duration;
+
+use ferrisetw::native::{EvntraceNativeError, TraceHandle};
+use ferrisetw::trace::{KernelTrace, LoggingMode, TraceError, TraceProperties, TraceTrait, UserTrace};
+use windows_sys::Win32::System::Diagnostics::Etw::{
+    CLASSIC_EVENT_ID, CONTROLTRACE_HANDLE, CloseTrace, ControlTraceW, ENABLE_TRACE_PARAMETERS,
+    ENABLE_TRACE_PARAMETERS_VERSION_2, EVENT_CONTROL_CODE_ENABLE_PROVIDER, EVENT_FILTER_DESCRIPTOR,
+    EVENT_FILTER_TYPE_PID, EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP,
+    EVENT_TRACE_PROPERTIES, EnableTraceEx2, PROCESSTRACE_HANDLE, QueryAllTracesW, TRACE_PROFILE_INTERVAL,
+    TRACE_QUERY_INFO_CLASS, TraceQueryInformation, TraceSampledProfileIntervalInfo, TraceSetInformation,
+    TraceStackTracingInfo, TraceSystemTraceEnableFlagsInfo,
+};
+use windows_sys::core::GUID;
+
+use crate::guid::Guid;
+
+use super::error::SessionError;
+
+/// Buffers of a session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Buffers {
+    /// Of one buffer, in KiB.
+    pub(super) size: u32,
+    /// That the session starts with.
+    pub(super) minimum: u32,
+    /// That it may grow to.
+    pub(super) maximum: u32,
+}
+
+/// Starts a session in system-logger mode with nothing switched on.
+pub(super) fn start_kernel(name: &str, buffers: Buffers) -> Result<(), SessionError> {
+    const DOING: &str = "start the kernel session";
+    let builder = KernelTrace::new().named(name.to_owned()).set_trace_properties(properties(buffers));
+    let (trace, consumer) = builder.start().map_err(|error| failed(DOING, &error))?;
+    detach(trace, consumer);
+    Ok(())
+}
+
+/// Starts a session for providers of programs.
+pub(super) fn start_user(name: &str, buffers: Buffers) -> Result<(), SessionError> {
+    const DOING: &str = "start the CLR session";
+    let builder = UserTrace::new().named(name.to_owned()).set_trace_properties(properties(buffers));
+    let (trace, consumer) = builder.start().map_err(|error| failed(DOING, &error))?;
+    detach(trace, consumer);
+    Ok(())
+}
+
+fn properties(buffers: Buffers) -> TraceProperties {
+    TraceProperties {
+        buffer_size: buffers.size,
+        min_buffer: buffers.minimum,
+        max_buffer: buffers.maximum,
+        flush_timer: Duration::from_secs(1),
+        log_file_mode: LoggingMode::EVENT_TRACE_REAL_TIME_MODE,
+    }
+}
+
+/// Takes the session from ferrisetw: closes its consumer, which would read cooked timestamps and is never run, and
+/// keeps its destructor from closing that handle's number again when it may be another consumer's.
+fn detach(trace: impl TraceTrait, consumer: TraceHandle) {
+    std::mem::forget(trace);
+    // SAFETY: the handle is ferrisetw's from OpenTraceW; nothing processes it, and nothing closes it after this.
+    unsafe { CloseTrace(PROCESSTRACE_HANDLE { Value: consumer.Value }) };
+}
+
+fn failed(doing: &'static str, error: &TraceError) -> SessionError {
+    const ALREADY_EXISTS: u32 = 183;
+    const INVALID_NAME: u32 = 123;
+    const INVALID_HANDLE: u32 = 6;
+    let code = match error {
+        TraceError::InvalidTraceName => INVALID_NAME,
+        TraceError::EtwNativeError(EvntraceNativeError::AlreadyExist) => ALREADY_EXISTS,
+        TraceError::EtwNativeError(EvntraceNativeError::InvalidHandle) => INVALID_HANDLE,
+        TraceError::EtwNativeError(EvntraceNativeError::IoError(error)) => {
+            error.raw_os_error().unwrap_or_default() as u32
+        }
+    };
+    SessionError::call(doing, code)
+}
+
+/// What a session says of itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Properties {
+    /// For the calls that take one; 0 in a list of all sessions.
+    pub(super) handle: u64,
+    pub(super) name: String,
+    /// LogFileMode.
+    pub(super) mode: u32,
+    pub(super) kernel_flags: u32,
+    pub(super) buffers: u32,
+    pub(super) free_buffers: u32,
+    pub(super) events_lost: u32,
+    pub(super) buffers_lost: u32,
+}
+
+const NAME_LENGTH: usize = 1024;
+
+/// EVENT_TRACE_PROPERTIES with room for both names, as the API wants it: one block.
+#[repr(C)]
+struct Block {
+    properties: EVENT_TRACE_PROPERTIES,
+    name: [u16; NAME_LENGTH],
+    file: [u16; NAME_LENGTH],
+}
+
+impl Block {
+    fn new() -> Box<Block> {
+        let mut block = Box::new(Block {
+            properties: EVENT_TRACE_PROPERTIES::default(),
+            name: [0; NAME_LENGTH],
+            file: [0; NAME_LENGTH],
+        });
+        block.properties.Wnode.BufferSize = size_of::<Block>() as u32;
+        block.properties.LoggerNameOffset = offset_of!(Block, name) as u32;
+        block.properties.LogFileNameOffset = offset_of!(Block, file) as u32;
+        block
+    }
+
+    fn read(&self) -> Properties {
+        let p = &self.properties;
+        let length = self.name.iter().position(|unit| *unit == 0).unwrap_or(NAME_LENGTH);
+        Properties {
+            // SAFETY: both arms of the union are plain integers of 8 bytes.
+            handle: unsafe { p.Wnode.Anonymous1.HistoricalContext },
+            name: String::from_utf16_lossy(self.name.get(..length).unwrap_or_default()),
+            mode: p.LogFileMode,
+            kernel_flags: p.EnableFlags,
+            buffers: p.NumberOfBuffers,
+            free_buffers: p.FreeBuffers,
+            events_lost: p.EventsLost,
+            buffers_lost: p.LogBuffersLost.saturating_add(p.RealTimeBuffersLost),
+        }
+    }
+}
+
+fn control(doing: &'static str, name: &str, code: u32) -> Result<Properties, SessionError> {
+    let name = wide(name);
+    let mut block = Block::new();
+    let handle = CONTROLTRACE_HANDLE { Value: 0 };
+    // SAFETY: the name ends with 0; the block is as large as its BufferSize says and lives through the call.
+    let status = unsafe { ControlTraceW(handle, name.as_ptr(), &raw mut block.properties, code) };
+    check(doing, status).map(|()| block.read())
+}
+
+pub(super) fn query(name: &str) -> Result<Properties, SessionError> {
+    control("ask for the state of a session", name, EVENT_TRACE_CONTROL_QUERY)
+}
+
+/// Stops it; what it was at its end.
+pub(super) fn stop(name: &str) -> Result<Properties, SessionError> {
+    control("stop a session", name, EVENT_TRACE_CONTROL_STOP)
+}
+
+/// Hands out what the session has in its buffers, without waiting for its timer.
+pub(super) fn flush(name: &str) -> Result<(), SessionError> {
+    control("flush a session", name, EVENT_TRACE_CONTROL_FLUSH).map(drop)
+}
+
+/// Every session that this user may see.
+pub(super) fn all() -> Result<Vec<Properties>, SessionError> {
+    const MOST: usize = 256;
+    let mut blocks: Vec<Box<Block>> = (0..MOST).map(|_| Block::new()).collect();
+    let mut pointers: Vec<*mut EVENT_TRACE_PROPERTIES> =
+        blocks.iter_mut().map(|block| &raw mut block.properties).collect();
+    let mut count = 0;
+    // SAFETY: MOST pointers to blocks that are as large as their BufferSize says; all live through the call.
+    let status = unsafe { QueryAllTracesW(pointers.as_mut_ptr(), MOST as u32, &mut count) };
+    check("list the sessions", status)?;
+    Ok(blocks.iter().take(count as usize).map(|block| block.read()).collect())
+}
+
+/// Switches a provider on. No pids: for all processes.
+pub(super) fn enable(
+    session: u64,
+    provider: Guid,
+    level: u8,
+    keywords: u64,
+    pids: &[u32],
+) -> Result<(), SessionError> {
+    let provider = guid(provider);
+    // The filter is an array of ULONGs (ferrisetw's has u16s, so it cannot be used).
+    let mut filter = EVENT_FILTER_DESCRIPTOR {
+        Ptr: pids.as_ptr() as u64,
+        Size: size_of_val(pids) as u32,
+        Type: EVENT_FILTER_TYPE_PID,
+    };
+    let filtered = !pids.is_empty();
+    let parameters = ENABLE_TRACE_PARAMETERS {
+        Version: ENABLE_TRACE_PARAMETERS_VERSION_2,
+        EnableFilterDesc: if filtered { &raw mut filter } else { std::ptr::null_mut() },
+        FilterDescCount: u32::from(filtered),
+        ..Default::default()
+    };
+    // SAFETY: provider, parameters, filter and pids live through the call, which copies them.
+    let status = unsafe {
+        EnableTraceEx2(
+            CONTROLTRACE_HANDLE { Value: session },
+            &provider,
+            EVENT_CONTROL_CODE_ENABLE_PROVIDER,
+            level,
+            keywords,
+            0,
+            0,
+            &parameters,
+        )
+    };
+    check("switch a provider on", status)
+}
+
+/// The profile source of the timer.
+const TIMER: u32 = 0;
+
+/// The machine's sampling interval, in 100 ns.
+pub(super) fn sampling_interval() -> Result<u32, SessionError> {
+    let mut info = TRACE_PROFILE_INTERVAL { Source: TIMER, Interval: 0 };
+    let mut length = 0;
+    // SAFETY: the length is that of the structure, which lives through the call.
+    let status = unsafe {
+        TraceQueryInformation(
+            CONTROLTRACE_HANDLE { Value: 0 },
+            TraceSampledProfileIntervalInfo,
+            (&raw mut info).cast(),
+            size_of_val(&info) as u32,
+            &mut length,
+        )
+    };
+    check("read the sampling interval", status).map(|()| info.Interval)
+}
+
+/// Sets the machine's sampling interval, in 100 ns.
+pub(super) fn set_sampling_interval(interval: u32) -> Result<(), SessionError> {
+    let info = TRACE_PROFILE_INTERVAL { Source: TIMER, Interval: interval };
+    set("set the sampling interval", 0, TraceSampledProfileIntervalInfo, &[info])
+}
+
+/// Asks for a stack with each of these events (task GUID and type).
+pub(super) fn trace_stacks(session: u64, events: &[(Guid, u8)]) -> Result<(), SessionError> {
+    let events: Vec<CLASSIC_EVENT_ID> = events
+        .iter()
+        .map(|(task, kind)| CLASSIC_EVENT_ID { EventGuid: guid(*task), Type: *kind, Reserved: [0; 7] })
+        .collect();
+    set("ask for stacks", session, TraceStackTracingInfo, &events)
+}
+
+/// Switches kernel events on, by group masks.
+pub(super) fn enable_kernel(session: u64, masks: [u32; 8]) -> Result<(), SessionError> {
+    set("switch the kernel's events on", session, TraceSystemTraceEnableFlagsInfo, &masks)
+}
+
+/// `T` is the plain C structure that the class takes, or an element of the array that it takes.
+fn set<T: Copy>(
+    doing: &'static str,
+    session: u64,
+    class: TRACE_QUERY_INFO_CLASS,
+    data: &[T],
+) -> Result<(), SessionError> {
+    // SAFETY: the length is that of the slice, which lives through the call.
+    let status = unsafe {
+        TraceSetInformation(
+            CONTROLTRACE_HANDLE { Value: session },
+            class,
+            data.as_ptr().cast(),
+            size_of_val(data) as u32,
+        )
+    };
+    check(doing, status)
+}
+
+pub(super) fn check(doing: &'static str, status: u32) -> Result<(), SessionError> {
+    if status == 0 { Ok(()) } else { Err(SessionError::call(doing, status)) }
+}
+
+pub(super) fn wide(text: &str) -> Vec<u16> {
+    text.encode_utf16().chain([0]).collect()
+}
+
+fn guid(guid: Guid) -> GUID {
+    let [a, b, c, d, e, f, g, h, data4 @ ..] = guid.to_bytes();
+    GUID {
+        data1: u32::from_le_bytes([a, b, c, d]),
+        data2: u16::from_le_bytes([e, f]),
+        data3: u16::from_le_bytes([g, h]),
+        data4,
+    }
+}

@@ -1,0 +1,47 @@
+//! Live sessions: where events come from when they are not read from a file. Windows only, but for the parts between
+//! the callback and the builder.
+//!
+//! Two sessions are started, because they lose nothing of each other's and are filtered apart:
+//!
+//! - the *kernel* session, in system-logger mode with a name of our own, has processes, threads, images and samples
+//!   with their stacks;
+//! - the *CLR* session has the runtime's provider, whose events name code as it is compiled, and its rundown provider,
+//!   which names what was compiled before and, at the end, what is still there.
+//!
+//! The order of calls matters (documentation of SystemTraceProvider sessions): the interval is set with the privilege
+//! for it; the kernel session is started with nothing switched on; stacks are asked for; the consumer is opened; the
+//! CLR's providers are switched on; then samples. At the end the sessions are stopped *before* their consumers are
+//! closed: stopping makes the kernel list what is still running, and these lists come through the consumer.
+//!
+//! Everything that outlives this process if nobody undoes it is kept in one list, [`undo`], from before it is done
+//! until it is undone: sessions, and the sampling interval, which is the machine's and not the session's.
+//!
+//! ferrisetw starts the sessions. What it does not do is beside it in [`etw`] and [`consumer`], with the reasons in
+//! `docs/live.md`: it cannot hand out raw timestamps, and only these pair samples with their stacks exactly.
+
+mod batch;
+mod pipeline;
+mod window;
+
+#[cfg(windows)]
+pub mod console;
+#[cfg(windows)]
+mod consumer;
+mod error;
+#[cfg(windows)]
+mod etw;
+#[cfg(windows)]
+pub mod process;
+#[cfg(windows)]
+mod recorder;
+#[cfg(windows)]
+pub mod running;
+#[cfg(windows)]
+pub mod undo;
+
+pub use batch::Batch;
+pub use error::SessionError;
+pub use pipeline::{Counters, Drained, Feed, Pipeline, Sink};
+#[cfg(windows)]
+pub use recorder::{Losses, Options, Recorder, Started, Status, Stopped};
+pub use window::Window;

@@ -1,0 +1,230 @@
+//! Processes of this machine: which run, when one ends, starting one suspended; and the privilege to sample.
+
+use std::ffi::OsString;
+use std::os::windows::process::CommandExt;
+use std::process::{Child, Command};
+
+use windows_sys::Win32::Foundation::{
+    CloseHandle, ERROR_ACCESS_DENIED, FILETIME, GetLastError, HANDLE, INVALID_HANDLE_VALUE, LUID,
+    WAIT_TIMEOUT,
+};
+use windows_sys::Win32::Security::{
+    AdjustTokenPrivileges, LUID_AND_ATTRIBUTES, LookupPrivilegeValueW, SE_PRIVILEGE_ENABLED,
+    TOKEN_ADJUST_PRIVILEGES, TOKEN_PRIVILEGES, TOKEN_QUERY,
+};
+use windows_sys::Win32::Storage::FileSystem::QueryDosDeviceW;
+use windows_sys::Win32::System::Diagnostics::ToolHelp::{
+    CreateToolhelp32Snapshot, PROCESSENTRY32W, Process32FirstW, Process32NextW, TH32CS_SNAPPROCESS,
+    TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
+};
+use windows_sys::Win32::System::SystemInformation::{GetNativeSystemInfo, SYSTEM_INFO};
+use windows_sys::Win32::System::Threading::{
+    CREATE_SUSPENDED, GetCurrentProcess, GetProcessTimes, OpenProcess, OpenProcessToken, OpenThread,
+    PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, ResumeThread, THREAD_SUSPEND_RESUME,
+    WaitForSingleObject,
+};
+
+use super::error::SessionError;
+use super::etw::wide;
+
+/// A handle that is closed when it is dropped.
+#[derive(Debug)]
+struct Owned(HANDLE);
+
+// SAFETY: a handle may be used from any thread.
+unsafe impl Send for Owned {}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        // SAFETY: the handle is open and this is its only owner.
+        unsafe { CloseHandle(self.0) };
+    }
+}
+
+fn last_error() -> u32 {
+    // SAFETY: reads a value of this thread.
+    unsafe { GetLastError() }
+}
+
+/// A process in the system's list.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its id.
+    pub pid: u32,
+    /// The id of the process that started it, which may be gone and its id used again.
+    pub parent: u32,
+    /// The file name of its executable.
+    pub name: String,
+}
+
+/// Every process that runs now.
+pub fn all() -> Vec<Entry> {
+    // SAFETY: no pointers.
+    let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0) };
+    if snapshot == INVALID_HANDLE_VALUE {
+        return Vec::new();
+    }
+    let snapshot = Owned(snapshot);
+    let mut entry = PROCESSENTRY32W { dwSize: size_of::<PROCESSENTRY32W>() as u32, ..Default::default() };
+    let mut entries = Vec::new();
+    // SAFETY: the snapshot is open, and the entry says its size.
+    let mut more = unsafe { Process32FirstW(snapshot.0, &mut entry) };
+    while more != 0 {
+        let name = entry.szExeFile.split(|unit| *unit == 0).next().unwrap_or_default();
+        entries.push(Entry {
+            pid: entry.th32ProcessID,
+            parent: entry.th32ParentProcessID,
+            name: String::from_utf16_lossy(name),
+        });
+        // SAFETY: as above.
+        more = unsafe { Process32NextW(snapshot.0, &mut entry) };
+    }
+    entries
+}
+
+/// A process that is waited for.
+#[derive(Debug)]
+pub struct Watched {
+    /// Its id.
+    pub pid: u32,
+    /// `None` for a process that exists but may not be opened (a protected one).
+    handle: Option<Owned>,
+}
+
+/// Opens a process to wait for its end; `None` if there is no process of this id.
+pub fn watch(pid: u32) -> Option<Watched> {
+    // SAFETY: no pointers.
+    let handle = unsafe { OpenProcess(PROCESS_SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION, 0, pid) };
+    let handle = if handle.is_null() {
+        if last_error() != ERROR_ACCESS_DENIED {
+            return None;
+        }
+        None
+    } else {
+        Some(Owned(handle))
+    };
+    let watched = Watched { pid, handle };
+    // A process that has ended can be opened as long as somebody has a handle of it.
+    watched.is_running().then_some(watched)
+}
+
+impl Watched {
+    /// True until the process has ended.
+    pub fn is_running(&self) -> bool {
+        match &self.handle {
+            // SAFETY: the handle is open; waits for no time.
+            Some(handle) => unsafe { WaitForSingleObject(handle.0, 0) == WAIT_TIMEOUT },
+            None => all().iter().any(|entry| entry.pid == self.pid),
+        }
+    }
+}
+
+/// When the process was started, as a FILETIME; `None` if it is gone.
+pub(super) fn started(pid: u32) -> Option<u64> {
+    // SAFETY: no pointers.
+    let handle = unsafe { OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, 0, pid) };
+    if handle.is_null() {
+        return None;
+    }
+    let handle = Owned(handle);
+    let [mut created, mut exited, mut kernel, mut user] = [FILETIME::default(); 4];
+    // SAFETY: the handle is open, and the four places live through the call.
+    let ok = unsafe { GetProcessTimes(handle.0, &mut created, &mut exited, &mut kernel, &mut user) };
+    let has_ended = exited.dwHighDateTime != 0;
+    (ok != 0 && !has_ended)
+        .then(|| u64::from(created.dwHighDateTime) << 32 | u64::from(created.dwLowDateTime))
+}
+
+/// Starts a program that waits to be resumed. It has this process's stdin, stdout and stderr, and no more rights.
+pub fn spawn_suspended(program: &OsString, arguments: &[OsString]) -> std::io::Result<Child> {
+    Command::new(program).args(arguments).creation_flags(CREATE_SUSPENDED).spawn()
+}
+
+/// Lets a process run that was started suspended: resumes all its threads, of which it has one.
+pub fn resume(pid: u32) -> Result<(), SessionError> {
+    const DOING: &str = "start the program's first thread";
+    // SAFETY: no pointers.
+    let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0) };
+    if snapshot == INVALID_HANDLE_VALUE {
+        return Err(SessionError::call(DOING, last_error()));
+    }
+    let snapshot = Owned(snapshot);
+    let mut entry = THREADENTRY32 { dwSize: size_of::<THREADENTRY32>() as u32, ..Default::default() };
+    // SAFETY: the snapshot is open, and the entry says its size.
+    let mut more = unsafe { Thread32First(snapshot.0, &mut entry) };
+    while more != 0 {
+        if entry.th32OwnerProcessID == pid {
+            // SAFETY: no pointers.
+            let thread = unsafe { OpenThread(THREAD_SUSPEND_RESUME, 0, entry.th32ThreadID) };
+            if thread.is_null() {
+                return Err(SessionError::call(DOING, last_error()));
+            }
+            let thread = Owned(thread);
+            // SAFETY: the handle is open.
+            if unsafe { ResumeThread(thread.0) } == u32::MAX {
+                return Err(SessionError::call(DOING, last_error()));
+            }
+        }
+        // SAFETY: as above.
+        more = unsafe { Thread32Next(snapshot.0, &mut entry) };
+    }
+    Ok(())
+}
+
+/// Switches on the privilege that sampling needs, which a token has but not on.
+pub(super) fn enable_profile_privilege() -> Result<(), SessionError> {
+    const DOING: &str = "switch the privilege to sample on";
+    let mut token: HANDLE = std::ptr::null_mut();
+    // SAFETY: the handle's place lives through the call.
+    let ok =
+        unsafe { OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES | TOKEN_QUERY, &mut token) };
+    if ok == 0 {
+        return Err(SessionError::call(DOING, last_error()));
+    }
+    let token = Owned(token);
+    let mut id = LUID::default();
+    // SAFETY: the name ends with 0, and the id's place lives through the call.
+    let ok = unsafe {
+        LookupPrivilegeValueW(std::ptr::null(), wide("SeSystemProfilePrivilege").as_ptr(), &mut id)
+    };
+    if ok == 0 {
+        return Err(SessionError::call(DOING, last_error()));
+    }
+    let privileges = TOKEN_PRIVILEGES {
+        PrivilegeCount: 1,
+        Privileges: [LUID_AND_ATTRIBUTES { Luid: id, Attributes: SE_PRIVILEGE_ENABLED }],
+    };
+    // SAFETY: one privilege, as its count says; no previous state is asked for.
+    let ok = unsafe {
+        AdjustTokenPrivileges(token.0, 0, &privileges, 0, std::ptr::null_mut(), std::ptr::null_mut())
+    };
+    // The call succeeds with ERROR_NOT_ALL_ASSIGNED where the token has no such privilege.
+    match last_error() {
+        0 if ok != 0 => Ok(()),
+        code => Err(SessionError::call(DOING, code)),
+    }
+}
+
+/// The processor's architecture as SYSTEM_INFO counts them: 0 x86, 9 x64, 12 ARM64.
+pub(super) fn architecture() -> u16 {
+    let mut info = SYSTEM_INFO::default();
+    // SAFETY: the structure lives through the call; its union's first arm is the architecture.
+    unsafe {
+        GetNativeSystemInfo(&mut info);
+        info.Anonymous.Anonymous.wProcessorArchitecture
+    }
+}
+
+/// The devices behind the drive letters: (`\Device\HarddiskVolume3`, `C:`).
+pub fn volumes() -> Vec<(String, String)> {
+    let device = |letter: char| {
+        let dos = format!("{letter}:");
+        let mut target = [0; 512];
+        // SAFETY: the name ends with 0, and the length is the buffer's.
+        let length =
+            unsafe { QueryDosDeviceW(wide(&dos).as_ptr(), target.as_mut_ptr(), target.len() as u32) };
+        let name = target.get(..length as usize)?.split(|unit| *unit == 0).next()?;
+        (!name.is_empty()).then(|| (String::from_utf16_lossy(name), dos))
+    };
+    ('A'..='Z').filter_map(device).collect()
+}

@@ -1,0 +1,102 @@
+//! The sessions that run on this machine: ours, those of runs that crashed, and those of others in our way.
+//!
+//! Our sessions are named `etwprof-PID-STARTED-kernel` and `etwprof-PID-STARTED-clr`, after the process that owns
+//! them and the time it was started (hexadecimal), because process ids are used again. A session is stale when that
+//! process is gone.
+
+use super::error::SessionError;
+use super::{etw, process};
+
+/// A running session.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Its name.
+    pub name: String,
+    /// Whose it is.
+    pub owner: Owner,
+    /// True for a session of the kernel's events: there are eight places for these.
+    pub is_kernel: bool,
+    /// True if it samples processors.
+    pub samples: bool,
+}
+
+/// Whose a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A running etwprof, with this process id.
+    Running(u32),
+    /// An etwprof that is gone: the session is left over.
+    Gone(u32),
+    /// Not ours.
+    Other,
+}
+
+const PREFIX: &str = "etwprof-";
+const SYSTEM_LOGGER_MODE: u32 = 0x0200_0000;
+const FLAG_PROFILE: u32 = 0x0100_0000;
+const KERNEL_LOGGER: &str = "NT Kernel Logger";
+
+/// The name for a session of this process.
+pub(super) fn name(part: &str) -> String {
+    let started = process::started(std::process::id()).unwrap_or(0);
+    format!("{PREFIX}{}-{started:x}-{part}", std::process::id())
+}
+
+/// Every session that this user may see.
+pub fn all() -> Result<Vec<Session>, SessionError> {
+    let session = |properties: etw::Properties| Session {
+        owner: owner(&properties.name),
+        is_kernel: properties.mode & SYSTEM_LOGGER_MODE != 0 || properties.name == KERNEL_LOGGER,
+        samples: properties.kernel_flags & FLAG_PROFILE != 0,
+        name: properties.name,
+    };
+    Ok(etw::all()?.into_iter().map(session).collect())
+}
+
+/// Stops a session, whoever started it.
+pub fn stop(name: &str) -> Result<(), SessionError> {
+    etw::stop(name).map(drop)
+}
+
+/// Stops the sessions of runs that crashed, and gives their names. A run that crashed may also have left its sampling
+/// interval: that goes back to what Windows starts with.
+pub(super) fn stop_stale() -> Vec<String> {
+    const DEFAULT_INTERVAL: u32 = 10_000;
+    // A user who may not list sessions may not start one either, and is told so then.
+    let stale =
+        all().unwrap_or_default().into_iter().filter(|session| matches!(session.owner, Owner::Gone(_)));
+    let stopped: Vec<String> = stale.map(|session| session.name).filter(|name| stop(name).is_ok()).collect();
+    if !stopped.is_empty() {
+        let _ = etw::set_sampling_interval(DEFAULT_INTERVAL);
+    }
+    stopped
+}
+
+fn owner(name: &str) -> Owner {
+    let parts = || {
+        let mut parts = name.strip_prefix(PREFIX)?.split('-');
+        let pid = parts.next()?.parse::<u32>().ok()?;
+        let started = u64::from_str_radix(parts.next()?, 16).ok()?;
+        Some((pid, started))
+    };
+    match parts() {
+        None => Owner::Other,
+        Some((pid, started)) if process::started(pid) == Some(started) => Owner::Running(pid),
+        Some((pid, _)) => Owner::Gone(pid),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_belongs_to_a_process_and_its_start() {
+        let own = name("kernel");
+        assert_eq!(owner(&own), Owner::Running(std::process::id()));
+        let earlier = format!("etwprof-{}-1234-kernel", std::process::id());
+        assert_eq!(owner(&earlier), Owner::Gone(std::process::id()));
+        assert_eq!(owner("NT Kernel Logger"), Owner::Other);
+        assert_eq!(owner("etwprof-friend"), Owner::Other);
+    }
+}
