@@ -10,3 +10,7 @@ ULONG injected(const char *call, const char *detail);
 
 /* Marks what the library exports: scripts/build-standin looks for it. */
 #define API
+
+/* Wine's own function: ours of the same name would be called otherwise, and fail when they are to. */
+FARPROC real(const char *name);
+#define REAL(name) ((__typeof__(&name))real(#name))
