@@ -1,6 +1,8 @@
 //! Profiling live. The work is in the modules below, for Windows; other systems are told what they can do.
 
 #[cfg(windows)]
+mod local_images;
+#[cfg(windows)]
 mod record;
 #[cfg(windows)]
 mod sessions;

@@ -23,7 +23,7 @@ use super::pipeline::Feed;
 #[derive(Debug)]
 pub(super) struct Consumer {
     handle: u64,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<u32>>,
 }
 
 /// What OpenTraceW tells of the machine and the session.
@@ -35,10 +35,16 @@ pub(super) struct LogHeader {
     pub(super) frequency: u64,
 }
 
-/// An opened session that nobody reads yet.
+/// An opened session that nobody reads yet; closed if nobody ever does.
 pub(super) struct Opened {
-    handle: u64,
+    handle: Option<u64>,
     reader: Box<Reader>,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.handle.into_iter().for_each(close);
+    }
 }
 
 /// What the callback works with. It is in a box because the API keeps its address.
@@ -72,30 +78,28 @@ pub(super) fn open(session: &str) -> Result<(Opened, LogHeader), SessionError> {
         os_build: log.LogfileHeader.ProviderVersion,
         frequency: u64::try_from(log.LogfileHeader.PerfFreq).unwrap_or(0),
     };
-    Ok((Opened { handle: handle.Value, reader }, header))
+    Ok((Opened { handle: Some(handle.Value), reader }, header))
 }
 
 impl Opened {
     /// Starts the thread that reads it into `feed`.
     pub(super) fn run(mut self, feed: Feed) -> Result<Consumer, SessionError> {
         self.reader.feed = Some(feed);
-        let handle = self.handle;
+        let handle = self.handle.unwrap_or(u64::MAX);
         let work = move || {
-            let opened = self;
+            let mut opened = self;
+            let open = PROCESSTRACE_HANDLE { Value: handle };
             // SAFETY: the handle is open. `opened` keeps the context alive; while this runs only the callback, which
             // is called on this thread, touches it.
-            unsafe {
-                ProcessTrace(&PROCESSTRACE_HANDLE { Value: handle }, 1, std::ptr::null(), std::ptr::null())
-            };
-            drop(opened.reader);
+            let status = unsafe { ProcessTrace(&open, 1, std::ptr::null(), std::ptr::null()) };
+            // The consumer closes the handle: closing is how it makes a call that goes on return.
+            opened.handle = None;
+            status
         };
-        match std::thread::Builder::new().name("consumer".to_owned()).spawn(work) {
-            Ok(thread) => Ok(Consumer { handle, thread: Some(thread) }),
-            Err(error) => {
-                close(handle);
-                Err(SessionError::Thread(error.to_string()))
-            }
-        }
+        // Where no thread can be started the closure is dropped, and the handle closed with it.
+        let thread = std::thread::Builder::new().name("consumer".to_owned()).spawn(work);
+        let thread = thread.map_err(|error| SessionError::Thread(error.to_string()))?;
+        Ok(Consumer { handle, thread: Some(thread) })
     }
 }
 
@@ -109,21 +113,24 @@ impl Consumer {
     }
 
     /// Reads to the end of the session if it was stopped, and closes it.
-    pub(super) fn finish(mut self, stopped: bool) {
+    pub(super) fn finish(mut self, stopped: bool) -> Result<(), SessionError> {
         let until = Instant::now() + PATIENCE;
         while stopped && !self.is_done() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
         }
-        self.close();
+        let closed_early = !self.is_done();
+        match self.close() {
+            Some(status) if !closed_early => etw::check("read a session", status),
+            _ => Ok(()),
+        }
     }
 
-    /// Closing makes ProcessTrace return, if it has not yet.
-    fn close(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            close(self.handle);
-            // A panic of that thread is impossible but for one of ProcessTrace itself.
-            let _ = thread.join();
-        }
+    /// Closing makes ProcessTrace return, if it has not yet; its status.
+    fn close(&mut self) -> Option<u32> {
+        let thread = self.thread.take()?;
+        close(self.handle);
+        // A panic of that thread is impossible but for one of ProcessTrace itself.
+        thread.join().ok()
     }
 }
 

@@ -13,10 +13,10 @@
 //! CLR's providers are switched on; then samples. At the end the sessions are stopped *before* their consumers are
 //! closed: stopping makes the kernel list what is still running, and these lists come through the consumer.
 //!
-//! Everything that outlives this process if nobody undoes it is kept in one list, [`undo`], from before it is done
-//! until it is undone: sessions, and the sampling interval, which is the machine's and not the session's.
+//! Everything that outlives this process if nobody undoes it is in one list, `undo`, from when it is done until it is
+//! undone: sessions, and the sampling interval, which is the machine's and not the session's.
 //!
-//! ferrisetw starts the sessions. What it does not do is beside it in [`etw`] and [`consumer`], with the reasons in
+//! ferrisetw starts the sessions. What it does not do is beside it in `etw.rs` and `consumer.rs`, with the reasons in
 //! `docs/live.md`: it cannot hand out raw timestamps, and only these pair samples with their stacks exactly.
 
 pub mod access;

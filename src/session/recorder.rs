@@ -14,7 +14,7 @@ use crate::events::providers::{CLR, CLR_RUNDOWN, PERF_INFO};
 use crate::trace::Machine;
 
 use super::consumer::{self, Consumer, LogHeader, Opened};
-use super::error::SessionError;
+use super::error::{NO_SUCH_SESSION, SessionError};
 use super::pipeline::{Counters, Pipeline, Sink};
 use super::undo::{Guard, Undo};
 use super::{etw, process, running};
@@ -45,12 +45,16 @@ pub struct Recorder<S> {
     clr_name: String,
     clr_handle: u64,
     clr_pids: Vec<u32>,
-    machine: Started,
+    started: Started,
 }
 
 /// What is known when a recording has been started.
 #[derive(Clone, Debug)]
 pub struct Started {
+    /// The clock of all events.
+    pub clock: Clock,
+    /// This machine.
+    pub machine: Machine,
     /// The sampling interval in force, in 100 ns.
     pub interval: u32,
     /// What was asked for, in 100 ns.
@@ -96,6 +100,8 @@ pub struct Stopped<S> {
     pub sink: S,
     /// What did not come through.
     pub losses: Losses,
+    /// What failed while it ended, without costing the result.
+    pub problems: Vec<SessionError>,
 }
 
 // Kernel flags, as group masks: the word's index is in the top three bits of a PERF_ constant.
@@ -123,36 +129,36 @@ const RUNDOWN_QUIET: Duration = Duration::from_millis(500);
 
 impl<S: Sink> Recorder<S> {
     /// Starts recording into the sink that `make` gives. Whatever fails, what was done before is undone.
-    pub fn start(
-        options: &Options,
-        make: impl FnOnce(Clock, Machine) -> S,
-    ) -> Result<Recorder<S>, SessionError> {
+    pub fn start(options: &Options, make: impl FnOnce(&Started) -> S) -> Result<Recorder<S>, SessionError> {
         process::enable_profile_privilege()?;
         let stale = running::stop_stale();
 
         let before = etw::sampling_interval()?;
-        let interval = Guard::new(Undo::Interval(before));
         let asked_interval = 10_000_000 / options.frequency.max(1);
-        etw::set_sampling_interval(asked_interval)?;
+        let (interval, ()) =
+            Guard::new(Undo::Interval(before), || etw::set_sampling_interval(asked_interval))?;
+        // A rate that the machine cannot do becomes one that it can.
         let in_force = etw::sampling_interval()?;
-        let machine = Started { interval: in_force, asked_interval, stale };
 
         let processors = std::thread::available_parallelism().map_or(1, |number| number.get() as u32);
         let base = now();
         let (kernel_name, clr_name) = (running::name("kernel"), running::name("clr"));
-        let kernel = Guard::new(Undo::Session(kernel_name.clone()));
-        etw::start_kernel(&kernel_name, kernel_buffers(options.frequency, processors))?;
+        let (kernel, ()) = Guard::new(Undo::Session(kernel_name.clone()), || {
+            etw::start_kernel(&kernel_name, kernel_buffers(options.frequency, processors))
+        })?;
         let kernel_handle = etw::query(&kernel_name)?.handle;
         etw::trace_stacks(kernel_handle, &[(PERF_INFO, SAMPLED_PROFILE)])?;
         let (kernel_opened, header) = consumer::open(&kernel_name)?;
 
-        let clr = Guard::new(Undo::Session(clr_name.clone()));
-        etw::start_user(&clr_name, CLR_BUFFERS)?;
+        let (clr, ()) =
+            Guard::new(Undo::Session(clr_name.clone()), || etw::start_user(&clr_name, CLR_BUFFERS))?;
         let clr_handle = etw::query(&clr_name)?.handle;
         let (clr_opened, _) = consumer::open(&clr_name)?;
 
         let clock = clock(base, &header);
-        let sink = make(clock, machine_of(&header));
+        let started =
+            Started { clock, machine: machine_of(&header), interval: in_force, asked_interval, stale };
+        let sink = make(&started);
         let pipeline = Pipeline::start(sink, (clock.frequency * WINDOW_SECONDS) as i64)
             .map_err(|error| SessionError::Thread(error.to_string()))?;
         let counters = pipeline.counters();
@@ -178,13 +184,13 @@ impl<S: Sink> Recorder<S> {
             clr_name,
             clr_handle,
             clr_pids,
-            machine,
+            started,
         })
     }
 
     /// What is known since the start.
     pub fn started(&self) -> &Started {
-        &self.machine
+        &self.started
     }
 
     /// How it goes. Asks the system.
@@ -207,30 +213,28 @@ impl<S: Sink> Recorder<S> {
 
     /// Stops sampling, lets the kernel and the CLRs list what is there, and gives the sink when it has everything.
     pub fn stop(mut self) -> Result<Stopped<S>, SessionError> {
-        // The last figures, as far as they can be had: a session that is gone has none.
-        let kernel_end = etw::query(&self.kernel_name).unwrap_or_default();
-        let kernel_stopped = self.kernel.undo();
+        let kernel_stopped = stop_session(&mut self.kernel, &self.kernel_name);
         let interval_restored = self.interval.undo();
         let listed = self.list_clr_code();
-        let clr_end = etw::query(&self.clr_name).unwrap_or_default();
-        let clr_stopped = self.clr.undo();
+        let clr_stopped = stop_session(&mut self.clr, &self.clr_name);
 
-        let stopped = kernel_stopped.is_ok() && clr_stopped.is_ok();
-        for consumer in self.consumers.drain(..) {
-            consumer.finish(stopped);
-        }
-        let mut losses = self.losses(&kernel_end, &clr_end);
+        let is_stopped = |end: &Result<_, SessionError>| match end {
+            Ok(_) => true,
+            Err(error) => error.code() == Some(NO_SUCH_SESSION),
+        };
+        let stopped = is_stopped(&kernel_stopped) && is_stopped(&clr_stopped);
+        let read: Vec<_> = self.consumers.drain(..).map(|consumer| consumer.finish(stopped)).collect();
+        // A session's last figures come with its stop.
+        let end = |stopped: &Result<etw::Properties, _>| stopped.as_ref().cloned().unwrap_or_default();
+        let mut losses = self.losses(&end(&kernel_stopped), &end(&clr_stopped));
         let Recorder { pipeline, kernel, clr, interval, .. } = self;
         // What could not be stopped is tried again here, and told.
         drop((kernel, clr, interval));
         let drained = pipeline.finish().ok_or(SessionError::Builder)?;
         losses.late = drained.late;
-        for problem in [kernel_stopped, clr_stopped, interval_restored, listed] {
-            if let Err(error) = problem {
-                eprintln!("warning: {error}");
-            }
-        }
-        Ok(Stopped { sink: drained.sink, losses })
+        let ends = [kernel_stopped.map(drop), clr_stopped.map(drop), interval_restored, listed];
+        let problems = ends.into_iter().chain(read);
+        Ok(Stopped { sink: drained.sink, losses, problems: problems.filter_map(Result::err).collect() })
     }
 
     /// Has the CLRs list their code: modules first, which are few and needed most, then methods.
@@ -281,6 +285,17 @@ impl<S: Sink> Recorder<S> {
             unfinished_rundowns: self.open_rundowns(),
         }
     }
+}
+
+/// Stops a session and gives its last figures. A session that somebody else has stopped needs no undoing either.
+fn stop_session(guard: &mut Guard, name: &str) -> Result<etw::Properties, SessionError> {
+    let gone = |error: &SessionError| error.code() == Some(NO_SUCH_SESSION);
+    let end = etw::stop(name).or_else(|error| if gone(&error) { Err(error) } else { etw::stop(name) });
+    match &end {
+        Err(error) if !gone(error) => {}
+        _ => guard.disarm(),
+    }
+    end
 }
 
 /// A sample with its stack takes some 600 bytes (stacks of 64 frames), and three seconds of them must find room while

@@ -1,8 +1,8 @@
 //! What must be undone whatever happens: sessions outlive the process that started them, and the sampling interval
 //! belongs to the machine.
 //!
-//! A [`Guard`] is made before the thing is done. It undoes when it is dropped, so errors and panics are covered; the
-//! list of all guards lets a second Ctrl-C undo everything from its own thread before the process ends.
+//! A [`Guard`] does a thing and undoes it when it is dropped, so errors and panics are covered; the list of all guards
+//! lets a second Ctrl-C undo everything from its own thread before the process ends.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -29,20 +29,41 @@ fn pending() -> MutexGuard<'static, Vec<Undo>> {
 pub struct Guard(Undo);
 
 impl Guard {
-    /// To be made before the thing is done.
-    pub fn new(undo: Undo) -> Guard {
-        pending().push(undo.clone());
-        Guard(undo)
+    /// Does what `undo` undoes. [`everything`] cannot come in between.
+    pub fn new<T>(
+        undo: Undo,
+        act: impl FnOnce() -> Result<T, SessionError>,
+    ) -> Result<(Guard, T), SessionError> {
+        let mut pending = pending();
+        match act() {
+            Ok(value) => {
+                pending.push(undo.clone());
+                Ok((Guard(undo), value))
+            }
+            Err(error) => {
+                // A start that fails half-way leaves its session; an interval that is refused is not set.
+                if let Undo::Session(_) = undo
+                    && let Err(second) = run(&undo)
+                {
+                    eprintln!("warning: {second}{}", remains(&undo));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// There is nothing to undo any more.
+    pub fn disarm(&mut self) {
+        pending().retain(|undo| *undo != self.0);
     }
 
     /// Undoes it now. After an error it is tried once more when the guard is dropped.
     pub fn undo(&mut self) -> Result<(), SessionError> {
-        let place = pending().iter().position(|undo| *undo == self.0);
-        if place.is_none() {
-            return Ok(());
+        let mut pending = pending();
+        if pending.contains(&self.0) {
+            run(&self.0)?;
+            pending.retain(|undo| *undo != self.0);
         }
-        run(&self.0)?;
-        pending().retain(|undo| *undo != self.0);
         Ok(())
     }
 }
@@ -75,12 +96,14 @@ fn run(undo: &Undo) -> Result<(), SessionError> {
     }
 }
 
-/// Undoes everything that is still to be undone, the newest first. For the way out that runs no destructors.
+/// Undoes everything that is still to be undone, the newest first, and lets no thread do anything more that would have
+/// to be undone. For the way out that runs no destructors.
 pub fn everything() {
-    let all: Vec<Undo> = pending().drain(..).collect();
-    for undo in all.iter().rev() {
-        if let Err(error) = run(undo).or_else(|_| run(undo)) {
-            eprintln!("warning: {error}{}", remains(undo));
+    let mut all = pending();
+    for undo in all.drain(..).rev() {
+        if let Err(error) = run(&undo).or_else(|_| run(&undo)) {
+            eprintln!("warning: {error}{}", remains(&undo));
         }
     }
+    std::mem::forget(all);
 }

@@ -3,6 +3,8 @@
 
 mod data;
 mod demo;
+#[cfg(windows)]
+mod live;
 mod r2r_hostile;
 mod r2r_image;
 mod r2r_names;

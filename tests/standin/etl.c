@@ -201,6 +201,7 @@ struct etl *etl_read(const char *path, int64_t frequency, uint32_t pid_from, uin
     while (offset + 72 <= size) {
         uint8_t *b = etl->bytes + offset;
         size_t length = u32(b), saved = u32(b + 4);
+        if (!saved) saved = u32(b + 0x30); /* the first buffer of a relogged file */
         uint16_t flags = u16(b + 0x34), processor = flags & 0x20 ? u16(b + 0x28) & 0x7ff : b[0x28];
         if (length < 72 || offset + length > size) break;
         if (flags & 0x40) {

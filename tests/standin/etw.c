@@ -329,6 +329,14 @@ API ULONG WINAPI CloseTrace(TRACEHANDLE handle) {
     return answer;
 }
 
+/* The lists that a CLR gives at the end, by provider and id. */
+static int is_end_rundown(const struct event *e) {
+    static const uint8_t rundown[4] = {0x1c, 0x02, 0x69, 0xa6}; /* a669021c... */
+    if (e->kind != KIND_USER || memcmp(e->provider, rundown, 4)) return 0;
+    return e->id == 142 || e->id == 144 || e->id == 146 || e->id == 148 || e->id == 150 || e->id == 152 || e->id == 154
+        || e->id == 156 || e->id == 158;
+}
+
 /* Whether the session switched this event on. */
 static int wanted(const struct session *session, const struct event *e) {
     if (session->kernel) {
@@ -352,8 +360,7 @@ static int wanted(const struct session *session, const struct event *e) {
     /* a669021c...: the CLR's rundown. Lists at the start need keyword 0x40, at the end 0x80 or 0x100. */
     static const uint8_t rundown[4] = {0x1c, 0x02, 0x69, 0xa6};
     int is_rundown = !memcmp(e->provider, rundown, 4);
-    int is_end = is_rundown && (e->id == 142 || e->id == 144 || e->id == 146 || e->id == 148 || e->id == 150 || e->id == 152
-                                || e->id == 154 || e->id == 156 || e->id == 158);
+    int is_end = is_end_rundown(e);
     for (int i = 0; i < session->enabled_count; i++) {
         const struct enabled *on = &session->enabled[i];
         int pid = on->any_pid;
@@ -462,7 +469,9 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
                     gone = (now.QuadPart - began.QuadPart) * 1000 / ticks.QuadPart;
                 }
             }
-            deliver(consumer, etl, e, shift);
+            /* A CLR writes these when it is asked, which is now: after everything else. */
+            int64_t later = is_end_rundown(e) ? etl->events[length - 1].time - e->time : 0;
+            deliver(consumer, etl, e, shift + later);
             e->played = 1;
             played = 1;
             if (++sent % 512 == 0) {

@@ -7,6 +7,7 @@ use etwprof::report::count;
 use etwprof::session::{self, Losses, Options, Recorder, console};
 use etwprof::trace::{Builder, Trace};
 
+use super::local_images;
 use super::status::StatusLine;
 use super::targets::Targets;
 use crate::cli::args::Live;
@@ -18,15 +19,16 @@ const TICK: Duration = Duration::from_millis(50);
 
 pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     let format = args.output.format()?;
-    let mut targets = Targets::find(args)?;
     console::listen();
+    let mut targets = Targets::find(args)?;
     if let Some(delay) = args.delay {
         targets.resume()?;
         wait(delay);
     }
     let options = Options { frequency: args.frequency, clr_pids: targets.clr_pids() };
-    let recorder = Recorder::start(&options, |clock, machine| {
-        let mut builder = Builder::new(clock, machine);
+    let recorder = Recorder::start(&options, |started| {
+        let mut builder = Builder::new(started.clock, started.machine.clone());
+        builder.sampling_interval(started.interval);
         let windows = std::env::var("SystemRoot").unwrap_or_else(|_| r"C:\Windows".to_owned());
         builder.local_paths(windows, session::process::volumes());
         builder
@@ -40,7 +42,10 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     let stopped = recorder.stop()?;
     console::recording_is_over();
 
-    let trace = finish(stopped.sink, &stopped.losses, quiet);
+    for problem in &stopped.problems {
+        anstream::eprintln!("warning: {problem}");
+    }
+    let mut trace = finish(stopped.sink, &stopped.losses, quiet);
     let code = targets.exit_code();
     if let Some(code) = code.filter(|_| !quiet) {
         anstream::eprintln!("the program ended with exit code {code}");
@@ -49,6 +54,9 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
         bail!("the kernel gave no sample; `etwprof sessions` tells who else samples");
     }
     let filter = targets.filter(&trace);
+    if !args.symbols.no_symbols {
+        local_images::identify(&mut trace, &filter);
+    }
     let view = View {
         format,
         path: args.output.path.as_deref(),

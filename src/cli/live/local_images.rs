@@ -1,0 +1,43 @@
+//! The files of this machine tell what a live session does not. A recording gets the link times and PDB ids of its
+//! images when it is merged; a live one has them only of images that are loaded while it runs.
+
+use etwprof::mmap::Mapped;
+use etwprof::profile::{Filter, Naming, Profile};
+use etwprof::symbols::Wanted;
+use etwprof::symbols::pe::{Image, PdbKind};
+use etwprof::trace::{Module, PdbId, Trace};
+
+/// Completes the modules that kept samples hit, from their files.
+pub(super) fn identify(trace: &mut Trace, filter: &Filter) {
+    let wanted = Wanted::default();
+    Profile::new(trace, filter, &wanted, Naming { inlined: false, lines: false });
+    for module in wanted.into_addresses().into_keys() {
+        if let Some(module) = trace.modules.get_mut(module.0 as usize)
+            && (module.timestamp == 0 || module.pdb.is_none())
+        {
+            // What cannot be read stays as it is, and is told as such with the symbols.
+            let _ = complete(module);
+        }
+    }
+}
+
+fn complete(module: &mut Module) -> Option<()> {
+    let bytes = Mapped::open(module.path.as_ref()).ok()?;
+    let image = Image::parse(&bytes).ok()?;
+    // The file may have been replaced since it was loaded.
+    let is_the_one = u64::from(image.size_of_image) == module.size
+        && (module.timestamp == 0 || image.timestamp == module.timestamp);
+    if !is_the_one {
+        return None;
+    }
+    module.timestamp = image.timestamp;
+    for pdb in image.pdbs() {
+        let place = match pdb.kind {
+            PdbKind::Windows if module.pdb.is_none() => &mut module.pdb,
+            PdbKind::Portable if module.managed_pdb.is_none() => &mut module.managed_pdb,
+            _ => continue,
+        };
+        *place = Some(PdbId { name: pdb.path, guid: pdb.id.guid, age: pdb.id.age });
+    }
+    Some(())
+}

@@ -1,0 +1,78 @@
+//! Live recording through the library, on the stand-in for the ETW API (`scripts/check-live` runs these beside it).
+//! Without the stand-in they would start real sessions, which needs rights that a test has not; so they do nothing.
+
+use std::time::{Duration, Instant};
+
+use etwprof::event::Event;
+use etwprof::session::{Options, Recorder, SessionError, Sink};
+
+fn is_standin() -> bool {
+    std::env::var_os("STANDIN_KERNEL").is_some()
+}
+
+fn options() -> Options {
+    Options { frequency: 1000, clr_pids: Vec::new() }
+}
+
+struct Panics(u32);
+
+impl Sink for Panics {
+    fn event(&mut self, _: &Event<'_>) {
+        self.0 += 1;
+        assert!(self.0 < 100, "on purpose");
+    }
+}
+
+#[test]
+fn a_panic_in_the_sink_ends_the_recording_and_leaves_nothing() {
+    if !is_standin() {
+        return;
+    }
+    let recorder = Recorder::start(&options(), |_| Panics(0)).unwrap();
+    let start = Instant::now();
+    while !recorder.is_over() && start.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(recorder.is_over(), "the panic is seen while it records");
+    assert!(matches!(recorder.stop(), Err(SessionError::Builder)));
+}
+
+/// Takes as long as a builder with too much to do.
+struct Slow {
+    taken: u64,
+    pause: Duration,
+}
+
+impl Sink for Slow {
+    fn event(&mut self, _: &Event<'_>) {
+        self.taken += 1;
+        if self.taken % 1000 == 1 {
+            std::thread::sleep(self.pause);
+        }
+    }
+}
+
+/// Set STANDIN_LOOPS so that more is played than the channel holds.
+#[test]
+fn what_a_slow_sink_does_not_get_is_counted() {
+    if !is_standin() {
+        return;
+    }
+    let pause = Duration::from_millis(50);
+    let recorder = Recorder::start(&options(), move |_| Slow { taken: 0, pause }).unwrap();
+    let start = Instant::now();
+    while recorder.status().losses.dropped == 0 && start.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let before = recorder.status();
+    let stopped = recorder.stop().unwrap();
+    assert!(stopped.losses.dropped > 0, "after {} events", before.events);
+    eprintln!("taken {} dropped {}", stopped.sink.taken, stopped.losses.dropped);
+}
+
+#[test]
+fn a_recorder_that_is_dropped_leaves_nothing() {
+    if is_standin() {
+        drop(Recorder::start(&options(), |_| Slow { taken: 0, pause: Duration::ZERO }).unwrap());
+    }
+}
