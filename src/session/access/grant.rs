@@ -148,7 +148,12 @@ fn give(
         Right::Trace { guid, .. } => Some((machine.applied(guid)?, applied(machine, guid)?)),
         _ => None,
     };
-    remember(machine, &record, sid, right, &stored, before.as_ref().map(|(bytes, _)| bytes.as_slice()))?;
+    let found = before.as_ref().map(|(bytes, _)| bytes.as_slice());
+    if let Err(error) = remember(machine, &record, sid, right, &stored, found) {
+        // Nothing is given yet. A record of it that stays all the same does no harm: a revoke finds nothing to take.
+        let _ = forget(machine, &record, sid, right);
+        return Err(error.into());
+    }
     let given = (|| {
         match (right, &before) {
             (Right::Trace { guid, rights, .. }, Some((_, before))) => {

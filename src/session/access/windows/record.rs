@@ -17,6 +17,8 @@ use super::registry::{Key, Value};
 
 const OBJECTS: &str = r"SOFTWARE\etwprof\Permissions\Objects";
 const ACCOUNTS: &str = r"SOFTWARE\etwprof\Permissions\Accounts";
+/// All of ours; it goes with the last that is in it.
+const TOP: &str = r"SOFTWARE\etwprof";
 const GROUP: &str = "Performance Log Users";
 
 pub(super) fn read() -> Result<Record, CallError> {
@@ -61,7 +63,7 @@ fn guid(text: &str) -> Option<Guid> {
 
 pub(super) fn write_object(guid: Guid, object: Option<&Object>) -> Result<(), CallError> {
     let path = format!("{OBJECTS}\\{guid}");
-    let Some(object) = object else { return Key::delete(&path) };
+    let Some(object) = object else { return Key::delete(&path, TOP) };
     let key = Key::create(&path)?;
     key.set("Applied", &Value::binary(&object.applied))?;
     if let Some(stored) = &object.stored {
@@ -73,7 +75,7 @@ pub(super) fn write_object(guid: Guid, object: Option<&Object>) -> Result<(), Ca
 
 pub(super) fn write_account(sid: &Sid, account: Option<&Account>) -> Result<(), CallError> {
     let path = format!("{ACCOUNTS}\\{sid}");
-    let Some(account) = account else { return Key::delete(&path) };
+    let Some(account) = account else { return Key::delete(&path, TOP) };
     let group = account.group.then(|| GROUP.to_owned());
     Key::create(&path)?.set("Granted", &Value::lines(account.privileges.iter().cloned().chain(group)))
 }

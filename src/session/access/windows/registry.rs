@@ -89,15 +89,27 @@ impl Key {
         Err(failed("RegCreateKeyExW", format!("HKLM\\{path}"), code))
     }
 
-    /// Deletes a key with all that is in it.
-    pub(super) fn delete(path: &str) -> Result<(), CallError> {
-        let text = wide(path);
-        // SAFETY: the path ends with 0.
-        let code = unsafe { RegDeleteTreeW(HKEY_LOCAL_MACHINE, text.as_ptr()) };
-        if matches!(code, 0 | NOT_FOUND) {
-            Ok(())
-        } else {
-            Err(failed("RegDeleteTreeW", format!("HKLM\\{path}"), code))
+    /// Deletes a key with all that is in it, and then the keys above it up to `top` that have no other key in them.
+    pub(super) fn delete(path: &str, top: &str) -> Result<(), CallError> {
+        let mut path = path;
+        loop {
+            let Some((parent, name)) = path.rsplit_once('\\') else { return Ok(()) };
+            if Key::open(parent)?.is_some() {
+                let parent = Key::create(parent)?;
+                let name = wide(name);
+                // SAFETY: the key is open, and the name ends with 0.
+                let code = unsafe { RegDeleteTreeW(parent.handle, name.as_ptr()) };
+                if !matches!(code, 0 | NOT_FOUND) {
+                    return Err(failed("RegDeleteTreeW", format!("HKLM\\{path}"), code));
+                }
+                if path == top || !parent.keys()?.is_empty() {
+                    return Ok(());
+                }
+            }
+            if path == top {
+                return Ok(());
+            }
+            path = parent;
         }
     }
 
