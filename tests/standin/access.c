@@ -287,3 +287,47 @@ API NTSTATUS WINAPI LsaRemoveAccountRights(LSA_HANDLE handle, PSID sid, BOOLEAN 
     log_rights("LsaRemoveAccountRights", sid, rights, answer);
     return answer;
 }
+
+ULONG refused(const GUID *object, ULONG rights) {
+    const char *account = getenv("STANDIN_ACCOUNT");
+    BYTE bytes[8192];
+    WCHAR name[40];
+    DWORD list;
+    WORD count;
+    if (!account || !*account) return 0;
+    guid_name(object, name);
+    descriptor(name, bytes, sizeof bytes);
+    memcpy(&list, bytes + 16, 4);
+    memcpy(&count, bytes + list + 4, 2);
+    BYTE *entry = bytes + list + 8;
+    for (int i = 0; i < count; i++) {
+        char who[200];
+        WORD length;
+        DWORD mask;
+        memcpy(&length, entry + 2, 2);
+        memcpy(&mask, entry + 4, 4);
+        sid_text(entry + 8, who);
+        if (!strcmp(who, account) || !strcmp(who, "S-1-1-0")) {
+            if (entry[0] == 1 && (mask & rights)) return ERROR_ACCESS_DENIED;
+            if (entry[0] == 0) rights &= ~mask;
+        }
+        entry += length;
+    }
+    return rights ? ERROR_ACCESS_DENIED : 0;
+}
+
+ULONG unprivileged(void) {
+    const char *text = getenv("STANDIN_ACCOUNT");
+    WCHAR name[200], lines[1024] = L"";
+    DWORD size = sizeof lines;
+    HKEY key;
+    if (!text || !*text) return 0;
+    swprintf(name, 200, L"%hs", text);
+    if (!REAL(RegOpenKeyExW)(HKEY_LOCAL_MACHINE, RIGHTS, 0, KEY_READ, &key)) {
+        if (REAL(RegQueryValueExW)(key, name, 0, 0, (BYTE *)lines, &size)) *lines = 0;
+        REAL(RegCloseKey)(key);
+    }
+    for (WCHAR *line = lines; *line; line += wcslen(line) + 1)
+        if (!wcscmp(line, L"SeSystemProfilePrivilege")) return 0;
+    return ERROR_PRIVILEGE_NOT_HELD;
+}

@@ -1,4 +1,4 @@
-"""Checks of grant, permissions and revoke on the stand-in: `check_permissions.py FOLDER [NAME]`, from
+"""Checks of grant, permissions and revoke on the stand-in: `check_permissions.py FOLDER DATA [NAME]`, from
 scripts/check-permissions. What the programs change lies in the registry of the Wine prefix, under the keys below."""
 
 import json
@@ -7,8 +7,8 @@ import subprocess
 import sys
 import tempfile
 
-FOLDER = sys.argv[1]
-ONLY = sys.argv[2] if len(sys.argv) > 2 else ""
+FOLDER, DATA = sys.argv[1], sys.argv[2]
+ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RUN = os.path.join(ROOT, "scripts", "windows-run")
 LIMIT = 300
@@ -209,6 +209,36 @@ def check_no_administrator():
     expect(denied.code == 1 and state() == before, denied.err)
     expect("Run as administrator" in denied.err and "RunAs" in denied.err and JO in denied.err, denied.err)
     expect("nothing was changed" in denied.err, denied.err)
+
+
+def live(**settings):
+    trace = wine(DATA + "/etl/perfview/PerfViewData.etl")
+    return Run("--all", "--duration", "500ms", "--no-symbols", "-f", "folded", kernel=trace, account=JO, **settings)
+
+
+def check_live_as_the_granted_account():
+    if DATA == "absent":
+        print("SKIPPED live_as_the_granted_account: no real data here", file=sys.stderr)
+        return
+    before = start()
+    refused = live()
+    expect(refused.code == 1 and PRIVILEGE in refused.err and "etwprof grant" in refused.err, refused.err)
+    Run("grant", JO).ok()
+    run = live().ok()
+    expect(len(run.out.splitlines()) > 10, f"a profile of {run.out}")
+    expect(run.calls[-1]["left"] == [] and run.calls[-1]["interval"] == 10000, run.calls[-1])
+    for call, code, missing in [("StartTraceW.kernel", 5, "TRACELOG_CREATE_REALTIME"),
+                                ("OpenTraceW.raw", 5, "TRACELOG_ACCESS_REALTIME"),
+                                ("EnableTraceEx2.enable", 5, "TRACELOG_GUID_ENABLE on the .NET"),
+                                ("TraceSetInformation.4", 5, "TRACELOG_GUID_ENABLE on the kernel"),
+                                ("TraceSetInformation.5@1", 1314, PRIVILEGE)]:
+        refused = live(fail=f"{call}={code}")
+        expect(refused.code == 1 and missing in refused.err, f"{call}: {refused.err}")
+        expect(refused.calls[-1]["left"] == [], f"{call}: {refused.calls[-1]}")
+    Run("revoke", JO).ok()
+    expect(state() == before, "not as before")
+    refused = live()
+    expect(refused.code == 1 and PRIVILEGE in refused.err and "`etwprof grant" in refused.err, refused.err)
 
 
 GRANT_CALLS = ["LookupAccountSidW@1", "EventAccessQuery@1", "EventAccessQuery@2", "EventAccessQuery@3",

@@ -1,8 +1,9 @@
 //! What the commands do.
 
 use anyhow::{Result, anyhow, bail};
+use etwprof::session::SessionError;
 use etwprof::session::access::windows::{LocalMachine, account, caller, groups, holds_privilege, name};
-use etwprof::session::access::{self, CallError, Cause, GrantError, Method, Sid, rights};
+use etwprof::session::access::{self, CallError, Cause, GrantError, Method, Refused, Sid, rights};
 
 use super::print::{self, Subject};
 use crate::cli::args;
@@ -106,6 +107,29 @@ pub(in crate::cli) fn permissions(args: &args::Permissions) -> Result<()> {
     let states = access::permissions(&LocalMachine, &sids);
     let in_token = if is_me { holds_privilege(rights::PROFILE_PRIVILEGE).ok() } else { None };
     print::permissions(&subject, &states, in_token, &notes, args.json)
+}
+
+/// Why a live session could not be started: of a refusal, the missing right and the command that gives it.
+pub(in crate::cli) fn explained(error: &SessionError) -> anyhow::Error {
+    let denied = match error {
+        SessionError::Call { doing, code } => {
+            let account = own().ok().and_then(|me| me.name.map(|name| name.to_string()));
+            access::denied(refused(doing), *code, account.as_deref().unwrap_or("this account"))
+                .map(|why| anyhow!("cannot record: cannot {doing}: {why}"))
+        }
+        _ => None,
+    };
+    denied.unwrap_or_else(|| anyhow!("cannot record: {error}"))
+}
+
+fn refused(doing: &str) -> Refused {
+    match doing {
+        "read a session" => Refused::Consume,
+        "switch a provider on" => Refused::DotNetEvents,
+        "ask for stacks" | "switch the kernel's events on" => Refused::KernelEvents,
+        _ if doing.contains("privilege") || doing.contains("sampling interval") => Refused::Privilege,
+        _ => Refused::Session,
+    }
 }
 
 fn subject(text: &str) -> Result<Subject> {

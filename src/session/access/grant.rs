@@ -88,7 +88,7 @@ pub fn grant(
     machine: &mut dyn Machine,
     sid: &Sid,
     method: Method,
-) -> Result<Vec<(Need, Outcome)>, GrantError> {
+) -> Result<Vec<(Need, Outcome)>, Box<GrantError>> {
     let mut outcomes: Vec<(Need, Outcome)> = Vec::new();
     for need in method.needs() {
         let mut left = Vec::new();
@@ -104,7 +104,7 @@ pub fn grant(
                         Err(cause) => left.push((need.right, cause)),
                     }
                 }
-                return Err(GrantError { failed: *need, cause, undone, left });
+                return Err(Box::new(GrantError { failed: *need, cause, undone, left }));
             }
         }
     }

@@ -62,14 +62,9 @@ fn state(machine: &dyn Machine, sids: &[Sid], right: Right) -> State {
 pub fn works(permissions: &[(Need, State)], feature: Feature) -> Option<bool> {
     // .NET names stand beside samples, and are nothing without them.
     let needed = permissions.iter().filter(|(need, _)| need.feature <= feature);
-    let states = needed.map(|(_, state)| match state {
-        State::Has { .. } => Some(true),
-        State::Missing { .. } => Some(false),
-        State::Unknown(_) => None,
-    });
-    states.fold(Some(true), |all, one| match (all, one) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (None, _) | (_, None) => None,
-        _ => Some(true),
-    })
+    let states: Vec<&State> = needed.map(|(_, state)| state).collect();
+    if states.iter().any(|state| matches!(state, State::Missing { .. })) {
+        return Some(false);
+    }
+    states.iter().all(|state| matches!(state, State::Has { .. })).then_some(true)
 }
