@@ -69,6 +69,12 @@ pub(crate) enum Command {
     Symbolize(super::symbolize::Symbolize),
     /// List the sessions that record on this machine, and stop those that were left behind (Windows)
     Sessions(Sessions),
+    /// Let an account profile without being administrator; done once, by an administrator (Windows)
+    Grant(Grant),
+    /// Take back what grant gave, and leave the rest as it was found (Windows)
+    Revoke(Revoke),
+    /// Tell what an account may do, and what it lacks for which feature (Windows)
+    Permissions(Permissions),
     /// Print the completions of a shell
     #[command(after_help = "Example:\n  etwprof completions bash > /etc/bash_completion.d/etwprof")]
     Completions {
@@ -355,6 +361,62 @@ pub(crate) struct SymbolsCommand {
 
     #[command(flatten)]
     pub(crate) filter: Filter,
+}
+
+const GRANT_EXAMPLES: &str = "\
+Examples:
+  etwprof grant DOMAIN\\jo --dry-run      every right with its reason; changes nothing
+  etwprof grant DOMAIN\\jo                give them; jo logs off and on again, then profiles
+  etwprof grant --me                      to the account that runs this
+  etwprof grant Developers                to a group";
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = GRANT_EXAMPLES)]
+pub(crate) struct Grant {
+    /// A user or group (DOMAIN\user, user, group), or a SID
+    #[arg(required_unless_present = "me", conflicts_with = "me")]
+    pub(crate) account: Option<String>,
+
+    /// The account that runs this command
+    #[arg(long)]
+    pub(crate) me: bool,
+
+    /// Make it a member of Performance Log Users, for the sessions: simpler to see, and more than is needed
+    #[arg(long)]
+    pub(crate) via_group: bool,
+
+    /// Explain what would be given, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Revoke {
+    /// Take back from this account only [default: from all]
+    #[arg(conflicts_with = "me")]
+    pub(crate) account: Option<String>,
+
+    /// The account that runs this command
+    #[arg(long)]
+    pub(crate) me: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Permissions {
+    /// The account [default: the one that runs this command]
+    pub(crate) account: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The forms of a result.

@@ -10,6 +10,7 @@ mod info;
 mod live;
 mod load;
 mod output;
+mod permissions;
 mod progress;
 mod symbolize;
 mod symbols;
@@ -31,6 +32,9 @@ pub(crate) fn main() -> ExitCode {
         Some(Command::Events(events)) => events::run(&events, args.quiet),
         Some(Command::Symbols(symbols)) => symbols::run(&symbols, args.quiet),
         Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize, args.quiet),
+        Some(Command::Grant(grant)) => permissions::grant(&grant),
+        Some(Command::Revoke(revoke)) => permissions::revoke(&revoke),
+        Some(Command::Permissions(permissions)) => permissions::permissions(&permissions),
         Some(Command::Completions { shell }) => generate::completions(shell),
         Some(Command::Man { command }) => generate::man(command.as_deref()),
         Some(Command::Sessions(sessions)) => live::sessions(&sessions),

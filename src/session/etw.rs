@@ -10,15 +10,18 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
     CLASSIC_EVENT_ID, CONTROLTRACE_HANDLE, CloseTrace, ControlTraceW, ENABLE_TRACE_PARAMETERS,
     ENABLE_TRACE_PARAMETERS_VERSION_2, EVENT_CONTROL_CODE_ENABLE_PROVIDER, EVENT_FILTER_DESCRIPTOR,
     EVENT_FILTER_TYPE_PID, EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP,
-    EVENT_TRACE_PROPERTIES, EnableTraceEx2, PROCESSTRACE_HANDLE, QueryAllTracesW, TRACE_PROFILE_INTERVAL,
-    TRACE_QUERY_INFO_CLASS, TraceQueryInformation, TraceSampledProfileIntervalInfo, TraceSetInformation,
-    TraceStackTracingInfo, TraceSystemTraceEnableFlagsInfo,
+    EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE, EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2,
+    PROCESSTRACE_HANDLE, QueryAllTracesW, StartTraceW, TRACE_PROFILE_INTERVAL, TRACE_QUERY_INFO_CLASS,
+    TraceQueryInformation, TraceSampledProfileIntervalInfo, TraceSetInformation, TraceStackTracingInfo,
+    TraceSystemTraceEnableFlagsInfo, WNODE_FLAG_TRACED_GUID,
 };
 use windows_sys::core::GUID;
 
 use crate::guid::Guid;
 
+use super::access::is_denied;
 use super::error::SessionError;
+use super::guids;
 
 /// Buffers of a session.
 #[derive(Clone, Copy, Debug)]
@@ -35,18 +38,60 @@ pub(super) struct Buffers {
 pub(super) fn start_kernel(name: &str, buffers: Buffers) -> Result<(), SessionError> {
     const DOING: &str = "start the kernel session";
     let builder = KernelTrace::new().named(name.to_owned()).set_trace_properties(properties(buffers));
-    let (trace, consumer) = builder.start().map_err(|error| failed(DOING, &error))?;
-    detach(trace, consumer);
-    Ok(())
+    started(builder.start(), DOING).or_else(|error| {
+        as_granted(error, name, guids::KERNEL_SESSION, EVENT_TRACE_SYSTEM_LOGGER_MODE, buffers)
+    })
 }
 
 /// Starts a session for providers of programs.
 pub(super) fn start_user(name: &str, buffers: Buffers) -> Result<(), SessionError> {
     const DOING: &str = "start the CLR session";
     let builder = UserTrace::new().named(name.to_owned()).set_trace_properties(properties(buffers));
-    let (trace, consumer) = builder.start().map_err(|error| failed(DOING, &error))?;
+    started(builder.start(), DOING).or_else(|error| as_granted(error, name, guids::CLR_SESSION, 0, buffers))
+}
+
+fn started<T: TraceTrait>(
+    result: Result<(T, TraceHandle), TraceError>,
+    doing: &'static str,
+) -> Result<(), SessionError> {
+    let (trace, consumer) = result.map_err(|error| failed(doing, &error))?;
     detach(trace, consumer);
     Ok(())
+}
+
+/// Starts a session that was refused once more, with the GUID under which `etwprof grant` gives rights.
+///
+/// ferrisetw starts sessions with a new GUID each time, which is right for administrators: several can then profile at
+/// once, for Windows has no two sessions of one GUID.
+fn as_granted(
+    refused: SessionError,
+    name: &str,
+    session: Guid,
+    mode: u32,
+    buffers: Buffers,
+) -> Result<(), SessionError> {
+    let SessionError::Call { doing, code } = refused else { return Err(refused) };
+    if !is_denied(code) {
+        return Err(refused);
+    }
+    const QPC: u32 = 1;
+    let name = wide(name);
+    let mut block = Block::new();
+    let properties = &mut block.properties;
+    properties.Wnode.Guid = guid(session);
+    properties.Wnode.ClientContext = QPC;
+    properties.Wnode.Flags = WNODE_FLAG_TRACED_GUID;
+    properties.BufferSize = buffers.size;
+    properties.MinimumBuffers = buffers.minimum;
+    properties.MaximumBuffers = buffers.maximum;
+    properties.FlushTimer = 1;
+    properties.LogFileMode = EVENT_TRACE_REAL_TIME_MODE | mode;
+    // A real-time session writes to no file.
+    properties.LogFileNameOffset = 0;
+    let mut handle = CONTROLTRACE_HANDLE { Value: 0 };
+    // SAFETY: the name ends with 0; the block is as large as its BufferSize says; all live through the call.
+    let status = unsafe { StartTraceW(&mut handle, name.as_ptr(), &raw mut block.properties) };
+    check(doing, status)
 }
 
 fn properties(buffers: Buffers) -> TraceProperties {

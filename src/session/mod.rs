@@ -19,7 +19,9 @@
 //! ferrisetw starts the sessions. What it does not do is beside it in `etw.rs` and `consumer.rs`, with the reasons in
 //! `docs/live.md`: it cannot hand out raw timestamps, and only these pair samples with their stacks exactly.
 
+pub mod access;
 mod batch;
+pub mod guids;
 mod pipeline;
 mod window;
 

@@ -1,6 +1,5 @@
 //! The integration tests: one binary, with its support code beside it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, missing_docs, unreachable_pub)]
-#[cfg(windows)]
 mod accounting;
 mod baselines;
 mod clr_real;

@@ -56,3 +56,9 @@ ULONG injected(const char *call, const char *detail) {
     LeaveCriticalSection(&lock);
     return answer;
 }
+
+FARPROC real(const char *name) {
+    static HMODULE library;
+    if (!library) library = LoadLibraryA("advreal.dll");
+    return GetProcAddress(library, name);
+}

@@ -136,6 +136,7 @@ static void fill(struct session *session, PEVENT_TRACE_PROPERTIES p) {
 API ULONG WINAPI StartTraceW(PTRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PROPERTIES p) {
     char text[256], arguments[512];
     ULONG answer = injected("StartTraceW", p->LogFileMode & 0x02000000 ? "kernel" : "user");
+    if (!answer) answer = refused(&p->Wnode.Guid, TRACELOG_CREATE_REALTIME);
     existing();
     *handle = 0;
     EnterCriticalSection(&lock);
@@ -165,6 +166,8 @@ API ULONG WINAPI ControlTraceW(TRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PR
     existing();
     EnterCriticalSection(&lock);
     struct session *session = handle ? by_handle(handle) : name ? by_name(name) : 0;
+    if (!answer && session)
+        answer = refused(&session->properties.Wnode.Guid, code == EVENT_TRACE_CONTROL_STOP ? TRACELOG_CREATE_REALTIME : WMIGUID_QUERY);
     if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
     if (!answer) {
         fill(session, p);
@@ -199,6 +202,7 @@ API ULONG WINAPI EnableTraceEx2(TRACEHANDLE handle, LPCGUID provider, ULONG code
                                                   ULONGLONG any, ULONGLONG all, ULONG timeout, PENABLE_TRACE_PARAMETERS parameters) {
     char guid[40], pids[128] = "", arguments[512];
     ULONG answer = injected("EnableTraceEx2", code == 1 ? "enable" : "disable");
+    if (!answer) answer = refused(provider, TRACELOG_GUID_ENABLE);
     EnterCriticalSection(&lock);
     struct session *session = by_handle(handle);
     if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
@@ -241,6 +245,7 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
     char detail[16], arguments[256], more[128] = "";
     snprintf(detail, sizeof detail, "%u", class);
     ULONG answer = injected("TraceSetInformation", detail);
+    if (!answer) answer = class == 5 ? unprivileged() : refused(&SystemTraceControlGuid, TRACELOG_GUID_ENABLE);
     EnterCriticalSection(&lock);
     struct session *session = by_handle(handle);
     if (!answer && class != 5 && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
@@ -285,6 +290,7 @@ API TRACEHANDLE WINAPI OpenTraceW(PEVENT_TRACE_LOGFILEW logfile) {
     EnterCriticalSection(&lock);
     struct session *session = logfile->LoggerName ? by_name(logfile->LoggerName) : 0;
     if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
+    if (!answer) answer = refused(&session->properties.Wnode.Guid, TRACELOG_ACCESS_REALTIME);
     for (int i = 0; !answer && i < MAX_SESSIONS; i++)
         if (!consumers[i].used) {
             struct etl *etl = recording(session->kernel);

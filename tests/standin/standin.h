@@ -10,3 +10,13 @@ ULONG injected(const char *call, const char *detail);
 
 /* Marks what the library exports: scripts/build-standin looks for it. */
 #define API
+
+/* Wine's own function: ours of the same name would be called otherwise, and fail when they are to. */
+FARPROC real(const char *name);
+#define REAL(name) ((__typeof__(&name))real(#name))
+
+/* ERROR_ACCESS_DENIED if STANDIN_ACCOUNT names a SID to whom the object's descriptor does not allow all these rights. */
+ULONG refused(const GUID *object, ULONG rights);
+
+/* ERROR_PRIVILEGE_NOT_HELD if STANDIN_ACCOUNT names a SID without the privilege to profile. */
+ULONG unprivileged(void);

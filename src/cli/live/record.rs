@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use etwprof::report::count;
 use etwprof::session::{Losses, Options, Recorder, console};
 use etwprof::trace::{Builder, Trace};
@@ -12,7 +12,7 @@ use super::status::StatusLine;
 use super::targets::Targets;
 use crate::cli::args::Live;
 use crate::cli::convert::View;
-use crate::cli::load;
+use crate::cli::{load, permissions};
 
 /// How often is looked whether it is time to stop.
 const TICK: Duration = Duration::from_millis(50);
@@ -26,7 +26,8 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
         wait(delay);
     }
     let options = Options { frequency: args.frequency, clr_pids: targets.clr_pids() };
-    let recorder = Recorder::start(&options, Builder::for_session).context("cannot record")?;
+    let recorder =
+        Recorder::start(&options, Builder::for_session).map_err(|error| permissions::explained(&error))?;
     if !quiet {
         said_at_start(&recorder);
     }

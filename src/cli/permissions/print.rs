@@ -1,0 +1,222 @@
+//! What the commands say, as text and as JSON.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use anyhow::Result;
+use etwprof::session::access::windows::{Named, name};
+use etwprof::session::access::{
+    Cause, Feature, Need, Outcome, Revoked, Right, Sid, State, Taken, rights, works,
+};
+use serde_json::{Value, json};
+
+use crate::cli::output;
+
+/// Whom it is about.
+pub(super) struct Subject {
+    pub(super) sid: Sid,
+    pub(super) name: Option<Named>,
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{name} ({})", self.sid),
+            None => write!(f, "{} (no account in reach has this SID)", self.sid),
+        }
+    }
+}
+
+impl Subject {
+    fn json(&self) -> Value {
+        json!({ "sid": self.sid, "name": self.name.as_ref().map(Named::to_string) })
+    }
+}
+
+fn write(
+    json: bool,
+    value: impl FnOnce() -> Value,
+    text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    output::write(None, |out| if json { writeln!(out, "{:#}", value()) } else { text(out) })
+}
+
+/// The fields that every right has in JSON.
+fn right(right: Right) -> Value {
+    match right {
+        Right::Trace { guid, object, rights: bits } => json!({
+            "kind": "trace", "guid": guid, "object": object, "rights": format!("{bits:#x}"), "names": rights::names(bits),
+        }),
+        Right::Privilege { name } => json!({ "kind": "privilege", "name": name }),
+        Right::Group => json!({ "kind": "group", "sid": Sid::performance_log_users() }),
+    }
+}
+
+pub(super) fn dry_run(subject: &Subject, steps: &[(Need, Result<bool, Cause>)], json: bool) -> Result<()> {
+    let value = || {
+        let steps = steps.iter().map(|(need, there)| {
+            json!({
+                "right": right(need.right), "feature": need.feature, "why": need.why,
+                "there": there.as_ref().ok(), "unreadable": there.as_ref().err().map(Cause::to_string),
+            })
+        });
+        json!({ "account": subject.json(), "dry_run": true, "steps": steps.collect::<Vec<_>>() })
+    };
+    write(json, value, |out| {
+        writeln!(out, "`etwprof grant` would give {subject}:\n")?;
+        for (place, (need, there)) in steps.iter().enumerate() {
+            writeln!(out, "{}. {}", place + 1, need.right)?;
+            writeln!(out, "   why: {}", need.why)?;
+            match there {
+                Ok(true) => writeln!(out, "   is there already, and stays as it is")?,
+                Ok(false) => writeln!(out, "   is not there yet")?,
+                Err(cause) => writeln!(out, "   whether it is there cannot be read: {cause}")?,
+            }
+        }
+        writeln!(out, "\nNothing was changed. `etwprof revoke` takes exactly this back.")
+    })
+}
+
+pub(super) fn granted(subject: &Subject, outcomes: &[(Need, Outcome)], json: bool) -> Result<()> {
+    let given = outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::Given);
+    let changed = given.clone().count();
+    let logon = given.clone().any(|(need, _)| !matches!(need.right, Right::Trace { .. }));
+    let value = || {
+        let steps = outcomes.iter().map(|(need, outcome)| {
+            json!({ "right": right(need.right), "feature": need.feature, "why": need.why, "outcome": outcome })
+        });
+        json!({
+            "account": subject.json(), "dry_run": false, "steps": steps.collect::<Vec<_>>(),
+            "changed": changed != 0, "new_logon_needed": logon,
+        })
+    };
+    write(json, value, |out| {
+        for (need, outcome) in outcomes {
+            let outcome = match outcome {
+                Outcome::Given => "given",
+                Outcome::AlreadyGranted => "given before",
+                Outcome::AlreadyThere => "was there, not from etwprof",
+            };
+            writeln!(out, "{outcome}: {}", need.right)?;
+        }
+        match changed {
+            0 => writeln!(out, "\n{subject} had everything already; nothing was changed.")?,
+            _ => writeln!(out, "\n{subject} can profile. `etwprof revoke {}` takes it back.", subject.sid)?,
+        }
+        if logon {
+            writeln!(
+                out,
+                "The account must log off and on again: privileges and groups count from the next logon."
+            )?;
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn revoked(revoked: &Revoked, json: bool) -> Result<()> {
+    let value = || {
+        let taken = revoked
+            .taken
+            .iter()
+            .map(|(sid, what, taken)| json!({ "sid": sid, "right": right(*what), "outcome": taken }));
+        let left = revoked.left.iter().map(|(sid, what, cause)| {
+            json!({ "sid": sid, "right": right(*what), "cause": cause.to_string(), "cure": cause.cure() })
+        });
+        json!({ "taken": taken.collect::<Vec<_>>(), "left": left.collect::<Vec<_>>() })
+    };
+    write(json, value, |out| {
+        for (sid, right, taken) in &revoked.taken {
+            let outcome = match taken {
+                Taken::AsFound => "taken back, all is as it was found",
+                Taken::Removed => "taken back, what others have there stays",
+                Taken::WasGone => "was gone already",
+            };
+            writeln!(out, "{}: {outcome}: {right}", called(sid))?;
+        }
+        for (sid, right, cause) in &revoked.left {
+            writeln!(out, "{}: NOT taken back: {right}: {cause}", called(sid))?;
+        }
+        if revoked.taken.is_empty() && revoked.left.is_empty() {
+            writeln!(out, "etwprof has given nothing here; nothing was changed.")?;
+        }
+        Ok(())
+    })
+}
+
+fn called(sid: &Sid) -> String {
+    name(sid).ok().flatten().map_or_else(|| sid.to_string(), |named| named.to_string())
+}
+
+pub(super) fn permissions(
+    subject: &Subject,
+    states: &[(Need, State)],
+    in_token: Option<bool>,
+    notes: &[String],
+    json: bool,
+) -> Result<()> {
+    let assigned = states
+        .iter()
+        .any(|(need, state)| matches!((need.right, state), (Right::Privilege { .. }, State::Has { .. })));
+    let logon = assigned && in_token == Some(false);
+    let value = || {
+        let needs = states.iter().map(|(need, state)| {
+            let (has, by, missing, unreadable) = match state {
+                State::Has { by } => (Some(true), by.as_slice(), None, None),
+                State::Missing { rights } => (Some(false), [].as_slice(), Some(rights::names(*rights)), None),
+                State::Unknown(cause) => (None, [].as_slice(), None, Some(cause.to_string())),
+            };
+            json!({
+                "right": right(need.right), "feature": need.feature, "why": need.why,
+                "has": has, "by": by, "missing": missing, "unreadable": unreadable,
+            })
+        });
+        let features =
+            Feature::ALL.map(|feature| json!({ "feature": feature, "works": works(states, feature) }));
+        json!({
+            "account": subject.json(), "needs": needs.collect::<Vec<_>>(), "features": features,
+            "privilege_in_token": in_token, "new_logon_needed": logon, "notes": notes,
+        })
+    };
+    write(json, value, |out| {
+        writeln!(out, "{subject}\n")?;
+        for (need, state) in states {
+            match state {
+                State::Has { by } => {
+                    let others: Vec<_> = by.iter().filter(|sid| **sid != subject.sid).map(called).collect();
+                    let by =
+                        if others.is_empty() { String::new() } else { format!(", by {}", others.join(", ")) };
+                    writeln!(out, "has      {}{by}", need.right)?;
+                }
+                State::Missing { .. } => writeln!(out, "MISSING  {}\n         to {}", need.right, need.why)?,
+                State::Unknown(cause) => writeln!(out, "unknown  {}\n         {cause}", need.right)?,
+            }
+        }
+        writeln!(out)?;
+        let mut cures = (false, false);
+        for feature in Feature::ALL {
+            let answer = match works(states, feature) {
+                Some(true) if logon => "after a new logon",
+                Some(true) => "yes",
+                Some(false) => {
+                    cures.0 = true;
+                    "no"
+                }
+                None => {
+                    cures.1 = true;
+                    "unknown"
+                }
+            };
+            writeln!(out, "{}: {answer}", feature.title())?;
+        }
+        if logon {
+            writeln!(out, "\nThe privilege is assigned but not in this logon: log off and on again.")?;
+        }
+        if cures.0 {
+            writeln!(out, "\nAn administrator gives what is missing with `etwprof grant {}`.", subject.sid)?;
+        }
+        if cures.1 {
+            writeln!(out, "\nRights can be read by administrators: repeat this in an elevated console.")?;
+        }
+        notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+    })
+}

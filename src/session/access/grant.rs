@@ -1,0 +1,387 @@
+//! Giving rights and taking them back.
+//!
+//! Everything is remembered on the machine before it is given, so that a grant that was cut short can still be taken
+//! back. Everything that was given is read back. What fails half-way is undone in reverse order; what cannot be
+//! undone is named.
+
+use crate::guid::Guid;
+
+use super::machine::{Account, Object, Record};
+use super::{CallError, Difference, Machine, Method, Need, NotADescriptor, Right, SecurityDescriptor, Sid};
+
+/// Why a right could not be given or taken back.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    /// A call of the system failed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// What Windows keeps for an ETW object cannot be read.
+    #[error("the security descriptor of {guid} is broken: {why}")]
+    Broken {
+        /// The object.
+        guid: Guid,
+        /// Why.
+        why: NotADescriptor,
+    },
+    /// Reading back shows something else than was asked for.
+    #[error("Windows took the entry for {guid}, but reading it back shows that {why}")]
+    Differs {
+        /// The object.
+        guid: Guid,
+        /// What.
+        why: Difference,
+    },
+    /// Reading back shows no change.
+    #[error("Windows reported success for {0}, but reading it back shows no change")]
+    NoEffect(&'static str),
+}
+
+impl Cause {
+    /// What to do about it.
+    pub fn cure(&self) -> &'static str {
+        match self {
+            Cause::Call(error) => error.cure(),
+            Cause::Broken { .. } => {
+                "look at it with `reg query HKLM\\SYSTEM\\CurrentControlSet\\Control\\WMI\\Security`; without that \
+                 value, Windows' default applies"
+            }
+            Cause::Differs { .. } | Cause::NoEffect(_) => {
+                "another program may be changing the same rights, or this Windows works in another way than known; \
+                 repeat it, and please report it if it happens again"
+            }
+        }
+    }
+}
+
+/// What became of one right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was given.
+    Given,
+    /// The account had it from an earlier grant.
+    AlreadyGranted,
+    /// The account had it, and not from us: a revoke will leave it.
+    AlreadyThere,
+}
+
+/// A grant that failed, and the state that it left.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot give {}: {cause}", .failed.right)]
+pub struct GrantError {
+    /// What could not be given.
+    pub failed: Need,
+    /// Why.
+    pub cause: Cause,
+    /// What had been given by then and was taken back.
+    pub undone: Vec<Right>,
+    /// What could not be taken back, and why.
+    pub left: Vec<(Right, Cause)>,
+}
+
+/// Gives `sid` the rights that profiling needs, each if it is not there yet. All or none, if the machine lets us.
+///
+/// # Errors
+///
+/// What failed, what was undone, and what could not be undone.
+pub fn grant(
+    machine: &mut dyn Machine,
+    sid: &Sid,
+    method: Method,
+) -> Result<Vec<(Need, Outcome)>, Box<GrantError>> {
+    let mut outcomes: Vec<(Need, Outcome)> = Vec::new();
+    for need in method.needs() {
+        let mut left = Vec::new();
+        let given = give(machine, sid, need.right, &mut left);
+        match given {
+            Ok(outcome) => outcomes.push((*need, outcome)),
+            Err(cause) => {
+                let mut undone = Vec::new();
+                let given = outcomes.iter().rev().filter(|(_, outcome)| *outcome == Outcome::Given);
+                for (need, _) in given {
+                    match take(machine, sid, need.right) {
+                        Ok(_) => undone.push(need.right),
+                        Err(cause) => left.push((need.right, cause)),
+                    }
+                }
+                return Err(Box::new(GrantError { failed: *need, cause, undone, left }));
+            }
+        }
+    }
+    Ok(outcomes)
+}
+
+/// What a [`grant`] would find: what the account has already, for each need in order. Changes nothing.
+pub fn preview(machine: &dyn Machine, sid: &Sid, method: Method) -> Vec<(Need, Result<bool, Cause>)> {
+    method.needs().iter().map(|need| (*need, has(machine, sid, need.right))).collect()
+}
+
+fn has(machine: &dyn Machine, sid: &Sid, right: Right) -> Result<bool, Cause> {
+    Ok(match right {
+        Right::Trace { guid, rights, .. } => applied(machine, guid)?.allowed_to(sid) & rights == rights,
+        Right::Privilege { name } => machine.privileges(sid)?.iter().any(|has| has == name),
+        Right::Group => machine.is_member(sid)?,
+    })
+}
+
+fn applied(machine: &dyn Machine, guid: Guid) -> Result<SecurityDescriptor, Cause> {
+    SecurityDescriptor::read(&machine.applied(guid)?).map_err(|why| Cause::Broken { guid, why })
+}
+
+/// Gives one right. What it could not undo after a failure is added to `left`.
+fn give(
+    machine: &mut dyn Machine,
+    sid: &Sid,
+    right: Right,
+    left: &mut Vec<(Right, Cause)>,
+) -> Result<Outcome, Cause> {
+    let record = machine.record()?;
+    if has(machine, sid, right)? {
+        let ours = if is_ours(&record, sid, right) { Outcome::AlreadyGranted } else { Outcome::AlreadyThere };
+        return Ok(ours);
+    }
+    let stored = match right {
+        Right::Trace { guid, .. } => machine.stored(guid)?,
+        _ => None,
+    };
+    let before = match right {
+        Right::Trace { guid, .. } => Some((machine.applied(guid)?, applied(machine, guid)?)),
+        _ => None,
+    };
+    let found = before.as_ref().map(|(bytes, _)| bytes.as_slice());
+    if let Err(error) = remember(machine, &record, sid, right, &stored, found) {
+        // Nothing is given yet. A record of it that stays all the same does no harm: a revoke finds nothing to take.
+        let _ = forget(machine, &record, sid, right);
+        return Err(error.into());
+    }
+    let given = (|| {
+        match (right, &before) {
+            (Right::Trace { guid, rights, .. }, Some((_, before))) => {
+                machine.allow(guid, sid, rights)?;
+                let after = applied(machine, guid)?;
+                after.is_with(before, sid, rights).map_err(|why| Cause::Differs { guid, why })?;
+            }
+            (Right::Privilege { name }, _) => machine.add_privilege(sid, name)?,
+            _ => machine.join(sid)?,
+        }
+        match has(machine, sid, right)? {
+            true => Ok(Outcome::Given),
+            false => Err(Cause::NoEffect(calls(right).0)),
+        }
+    })();
+    if given.is_err() {
+        if let Err(cause) = put_back(machine, sid, right, stored.as_deref()) {
+            // It stays remembered, so that a revoke can take it back.
+            left.push((right, cause));
+        } else if let Err(error) = forget(machine, &record, sid, right) {
+            left.push((right, error.into()));
+        }
+    }
+    given
+}
+
+/// The calls that give and take a right.
+fn calls(right: Right) -> (&'static str, &'static str) {
+    match right {
+        Right::Trace { .. } => ("EventAccessControl", "EventAccessRemove"),
+        Right::Privilege { .. } => ("LsaAddAccountRights", "LsaRemoveAccountRights"),
+        Right::Group => ("NetLocalGroupAddMembers", "NetLocalGroupDelMembers"),
+    }
+}
+
+/// Undoes a giving of which is not known how far it came.
+fn put_back(machine: &mut dyn Machine, sid: &Sid, right: Right, stored: Option<&[u8]>) -> Result<(), Cause> {
+    match right {
+        Right::Trace { guid, .. } => {
+            if machine.stored(guid).ok().is_none_or(|now| now.as_deref() != stored) {
+                machine.store(guid, stored)?;
+            }
+        }
+        _ if !has(machine, sid, right)? => {}
+        Right::Privilege { name } => machine.remove_privilege(sid, name)?,
+        Right::Group => machine.leave(sid)?,
+    }
+    Ok(())
+}
+
+fn is_ours(record: &Record, sid: &Sid, right: Right) -> bool {
+    match right {
+        Right::Trace { guid, rights, .. } => record.objects.get(&guid).is_some_and(|object| {
+            object.ours.iter().any(|(whose, ours)| whose == sid && ours & rights == rights)
+        }),
+        Right::Privilege { name } => {
+            record.accounts.get(sid).is_some_and(|account| account.privileges.iter().any(|ours| ours == name))
+        }
+        Right::Group => record.accounts.get(sid).is_some_and(|account| account.group),
+    }
+}
+
+fn remember(
+    machine: &mut dyn Machine,
+    record: &Record,
+    sid: &Sid,
+    right: Right,
+    stored: &Option<Vec<u8>>,
+    applied: Option<&[u8]>,
+) -> Result<(), CallError> {
+    if is_ours(record, sid, right) {
+        // Somebody else took it back since: what was there before us is known already.
+        return Ok(());
+    }
+    let mut account = record.accounts.get(sid).cloned().unwrap_or_default();
+    match right {
+        Right::Trace { guid, rights, .. } => {
+            let found = || Object {
+                stored: stored.clone(),
+                applied: applied.unwrap_or_default().to_vec(),
+                ours: Vec::new(),
+            };
+            let mut object = record.objects.get(&guid).cloned().unwrap_or_else(found);
+            object.ours.push((sid.clone(), rights));
+            return machine.remember_object(guid, Some(&object));
+        }
+        Right::Privilege { name } => account.privileges.push(name.to_owned()),
+        Right::Group => account.group = true,
+    }
+    machine.remember_account(sid, Some(&account))
+}
+
+/// Makes the record what it was for this right.
+fn forget(machine: &mut dyn Machine, record: &Record, sid: &Sid, right: Right) -> Result<(), CallError> {
+    match right {
+        Right::Trace { guid, .. } => machine.remember_object(guid, record.objects.get(&guid)),
+        _ => machine.remember_account(sid, record.accounts.get(sid)),
+    }
+}
+
+/// What became of a right that was to be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Taken {
+    /// Taken back, and everything is as it was found.
+    AsFound,
+    /// Taken back; others have changed the object since, or rights of other accounts are still in it, and that stays.
+    Removed,
+    /// Somebody else had taken it back.
+    WasGone,
+}
+
+/// What a revoke did, in order.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Revoked {
+    /// What was taken back.
+    pub taken: Vec<(Sid, Right, Taken)>,
+    /// What could not be, and why. It stays remembered, and another revoke tries again.
+    pub left: Vec<(Sid, Right, Cause)>,
+}
+
+/// Takes back what [`grant`] gave: to one account, or to all. Goes on after a failure.
+///
+/// # Errors
+///
+/// If what was given cannot be read from the machine's record.
+pub fn revoke(machine: &mut dyn Machine, whose: Option<&Sid>) -> Result<Revoked, CallError> {
+    let record = machine.record()?;
+    let asked = |sid: &&Sid| whose.is_none_or(|whose| whose == *sid);
+    let mut ours: Vec<(Sid, Right)> = Vec::new();
+    for (guid, object) in &record.objects {
+        let of_asked = object.ours.iter().filter(|(sid, _)| asked(&sid));
+        ours.extend(of_asked.map(|(sid, rights)| (sid.clone(), known(*guid, *rights))));
+    }
+    for (sid, account) in record.accounts.iter().filter(|(sid, _)| asked(sid)) {
+        let names = account.privileges.iter().filter(|name| *name == super::rights::PROFILE_PRIVILEGE);
+        ours.extend(
+            names.map(|_| (sid.clone(), Right::Privilege { name: super::rights::PROFILE_PRIVILEGE })),
+        );
+        ours.extend(account.group.then(|| (sid.clone(), Right::Group)));
+    }
+    // The last given first, one account after the other.
+    let place = |right: &Right| Method::Each.needs().iter().position(|need| need.right == *right);
+    ours.sort_by(|(a, left), (b, right)| a.cmp(b).then(place(right).cmp(&place(left))));
+
+    let mut revoked = Revoked::default();
+    for (sid, right) in ours {
+        match take(machine, &sid, right) {
+            Ok(taken) => revoked.taken.push((sid, right, taken)),
+            Err(cause) => revoked.left.push((sid, right, cause)),
+        }
+    }
+    Ok(revoked)
+}
+
+/// The right that an entry of ours stands for.
+fn known(guid: Guid, rights: u32) -> Right {
+    let needs = Method::Each.needs().iter().map(|need| need.right);
+    needs
+        .into_iter()
+        .find(|right| matches!(right, Right::Trace { guid: known, rights: all, .. } if *known == guid && *all == rights))
+        .unwrap_or(Right::Trace { guid, object: "an ETW object", rights })
+}
+
+/// Takes one right back that is ours.
+fn take(machine: &mut dyn Machine, sid: &Sid, right: Right) -> Result<Taken, Cause> {
+    let record = machine.record()?;
+    if let Right::Trace { guid, rights, .. } = right {
+        return take_entry(machine, &record, guid, sid, rights);
+    }
+    let mut account = record.accounts.get(sid).cloned().unwrap_or_default();
+    let had = has(machine, sid, right)?;
+    match right {
+        Right::Privilege { name } => {
+            if had {
+                machine.remove_privilege(sid, name)?;
+            }
+            account.privileges.retain(|ours| ours != name);
+        }
+        _ => {
+            if had {
+                machine.leave(sid)?;
+            }
+            account.group = false;
+        }
+    }
+    if had && has(machine, sid, right)? {
+        return Err(Cause::NoEffect(calls(right).1));
+    }
+    machine.remember_account(sid, (account != Account::default()).then_some(&account))?;
+    Ok(if had { Taken::AsFound } else { Taken::WasGone })
+}
+
+fn take_entry(
+    machine: &mut dyn Machine,
+    record: &Record,
+    guid: Guid,
+    sid: &Sid,
+    rights: u32,
+) -> Result<Taken, Cause> {
+    let Some(object) = record.objects.get(&guid) else { return Ok(Taken::WasGone) };
+    let broken = |why| Cause::Broken { guid, why };
+    let mut left = object.clone();
+    if let Some(place) = left.ours.iter().rposition(|ours| ours.0 == *sid && ours.1 == rights) {
+        left.ours.remove(place);
+    }
+    let now = applied(machine, guid)?;
+    let found = SecurityDescriptor::read(&object.applied).map_err(broken)?;
+    let without = now.without(sid, rights, found.allowed_to(sid));
+    let was_there = without.is_some();
+    let wanted = without.unwrap_or(now);
+
+    let as_found = left.ours.is_empty() && wanted.dacl == found.dacl;
+    let bytes = if as_found { object.stored.clone() } else { Some(wanted.to_bytes()) };
+    if (as_found || was_there) && machine.stored(guid)? != bytes {
+        machine.store(guid, bytes.as_deref())?;
+        if machine.stored(guid)? != bytes {
+            return Err(Cause::NoEffect(calls(Right::Trace { guid, object: "", rights }).1));
+        }
+    }
+    machine.remember_object(guid, (!left.ours.is_empty()).then_some(&left))?;
+    Ok(match (was_there, as_found) {
+        (false, _) => Taken::WasGone,
+        (true, true) => Taken::AsFound,
+        (true, false) => Taken::Removed,
+    })
+}
+
+#[cfg(test)]
+#[path = "grant_tests.rs"]
+mod tests;

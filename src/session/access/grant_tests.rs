@@ -1,0 +1,301 @@
+use super::{Cause, Outcome, Taken, grant, revoke};
+use crate::session::access::fake::{Fake, World, default_descriptor};
+use crate::session::access::{
+    Ace, Difference, Feature, Method, Record, Right, SecurityDescriptor, Sid, State, permissions, works,
+};
+use crate::session::guids;
+
+const CODES: [u32; 5] = [5, 87, 1332, 1313, 0xc000_0022];
+const METHODS: [Method; 2] = [Method::Each, Method::Group];
+
+fn me() -> Sid {
+    "S-1-5-21-1-2-3-1001".parse().unwrap()
+}
+
+fn other() -> Sid {
+    "S-1-5-21-1-2-3-1002".parse().unwrap()
+}
+
+/// A machine where an administrator had already set rights on one of the objects, in an order and layout of his own.
+fn machine() -> Fake {
+    let mut fake = Fake::default();
+    let mut stored = default_descriptor();
+    stored.owner = None;
+    stored
+        .dacl
+        .as_mut()
+        .unwrap()
+        .aces
+        .insert(0, Ace { kind: 1, ..Ace::allow(&"S-1-5-32-546".parse().unwrap(), 0xfff) });
+    let mut bytes = stored.to_bytes();
+    bytes.extend([0; 4]);
+    fake.world.stored.insert(guids::CLR, bytes);
+    fake
+}
+
+#[test]
+fn grants_exactly_what_is_needed_in_order() {
+    let mut fake = machine();
+    let outcomes = grant(&mut fake, &me(), Method::Each).unwrap();
+    assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::Given));
+    let log = fake.log.borrow();
+    let changes: Vec<_> = log
+        .iter()
+        .filter(|line| line.starts_with("EventAccessControl") || line.starts_with("LsaAdd"))
+        .collect();
+    assert_eq!(
+        changes,
+        [
+            "EventAccessControl b3b8c5f6-61e0-4d0f-9c9e-2a4a7c1d5e10 S-1-5-21-1-2-3-1001 0x421",
+            "EventAccessControl b3b8c5f6-61e0-4d0f-9c9e-2a4a7c1d5e11 S-1-5-21-1-2-3-1001 0x421",
+            "EventAccessControl 9e814aad-3204-11d2-9a82-006008a86939 S-1-5-21-1-2-3-1001 0x80",
+            "EventAccessControl e13c0d23-ccbc-4e12-931b-d9cc2eee27e4 S-1-5-21-1-2-3-1001 0x80",
+            "EventAccessControl a669021c-c450-4609-a035-5af59af4df18 S-1-5-21-1-2-3-1001 0x80",
+            "LsaAddAccountRights S-1-5-21-1-2-3-1001 SeSystemProfilePrivilege",
+        ]
+    );
+    for bytes in fake.world.stored.values() {
+        let descriptor = SecurityDescriptor::read(bytes).unwrap();
+        assert!(descriptor.is_canonical());
+        assert_eq!(descriptor.access(&["S-1-5-32-559".parse().unwrap()], 0x4ff).0, 0x4ff);
+    }
+}
+
+#[test]
+fn revoke_leaves_every_byte_as_it_was() {
+    for method in METHODS {
+        let (mut fake, before) = (machine(), machine().world);
+        grant(&mut fake, &me(), method).unwrap();
+        assert_ne!(fake.world, before);
+        let revoked = revoke(&mut fake, Some(&me())).unwrap();
+        assert!(revoked.left.is_empty() && revoked.taken.len() == method.needs().len());
+        assert!(revoked.taken.iter().all(|(_, _, taken)| *taken == Taken::AsFound), "{revoked:?}");
+        assert_eq!(fake.world, before);
+        assert_eq!(fake.record, Record::default());
+        assert_eq!(revoke(&mut fake, None).unwrap(), Default::default());
+    }
+}
+
+#[test]
+fn granting_twice_changes_nothing() {
+    for method in METHODS {
+        let mut fake = machine();
+        grant(&mut fake, &me(), method).unwrap();
+        let (world, record) = (fake.world.clone(), fake.record.clone());
+        let outcomes = grant(&mut fake, &me(), method).unwrap();
+        assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::AlreadyGranted));
+        assert_eq!((fake.world, fake.record), (world, record));
+    }
+}
+
+#[test]
+fn what_the_account_had_before_stays_its_own() {
+    let mut fake = machine();
+    fake.world.privileges.insert(me(), vec!["SeSystemProfilePrivilege".into(), "SeDebugPrivilege".into()]);
+    let mut descriptor = default_descriptor();
+    descriptor.dacl.as_mut().unwrap().aces.push(Ace::allow(&me(), 0x80));
+    fake.world.stored.insert(guids::CLR_RUNDOWN, descriptor.to_bytes());
+    let before = fake.world.clone();
+    let outcomes = grant(&mut fake, &me(), Method::Each).unwrap();
+    let there = outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::AlreadyThere).count();
+    assert_eq!(there, 2);
+    assert_eq!(revoke(&mut fake, None).unwrap().taken.len(), 4);
+    assert_eq!(fake.world, before);
+}
+
+#[test]
+fn accounts_are_revoked_one_by_one_and_in_any_order() {
+    for [first, second] in [[me(), other()], [other(), me()]] {
+        let (mut fake, before) = (machine(), machine().world);
+        grant(&mut fake, &me(), Method::Each).unwrap();
+        grant(&mut fake, &other(), Method::Each).unwrap();
+        let revoked = revoke(&mut fake, Some(&first)).unwrap();
+        assert!(revoked.taken.iter().all(|(sid, ..)| *sid == first));
+        let sees = |fake: &Fake, sid: Sid| works(&permissions(fake, &[sid]), Feature::DotNet);
+        assert_eq!((sees(&fake, first), sees(&fake, second.clone())), (Some(false), Some(true)));
+        revoke(&mut fake, Some(&second)).unwrap();
+        assert_eq!(fake.world, before);
+    }
+}
+
+#[test]
+fn what_others_changed_since_stays() {
+    let mut fake = machine();
+    grant(&mut fake, &me(), Method::Each).unwrap();
+    let foreign = Ace::allow(&other(), 0x1);
+    let change = |world: &mut World| {
+        let bytes = world.stored.get_mut(&guids::CLR).unwrap();
+        let mut descriptor = SecurityDescriptor::read(bytes).unwrap();
+        descriptor.dacl.as_mut().unwrap().aces.push(foreign.clone());
+        *bytes = descriptor.to_bytes();
+    };
+    change(&mut fake.world);
+    // And somebody took one of ours back by hand.
+    fake.world.stored.remove(&guids::CLR_RUNDOWN);
+    let revoked = revoke(&mut fake, None).unwrap();
+    let of = |wanted| revoked.taken.iter().filter(|(_, _, taken)| *taken == wanted).count();
+    assert_eq!((of(Taken::AsFound), of(Taken::Removed), of(Taken::WasGone)), (4, 1, 1));
+    let mut expected = machine().world;
+    change(&mut expected);
+    let read = |world: &World| SecurityDescriptor::read(&world.stored[&guids::CLR]).unwrap();
+    assert_eq!(read(&fake.world), read(&expected));
+    assert_eq!(fake.world.stored.len(), 1);
+    assert_eq!(fake.record, Record::default());
+}
+
+/// A Windows that would replace the default by our entry alone must not lock everybody else out.
+#[test]
+fn an_entry_that_replaces_others_is_put_back() {
+    struct Replacing(Fake);
+    impl super::Machine for Replacing {
+        fn allow(&mut self, guid: super::Guid, sid: &Sid, rights: u32) -> Result<(), super::CallError> {
+            let mut descriptor = default_descriptor();
+            descriptor.dacl.as_mut().unwrap().aces = vec![Ace::allow(sid, rights)];
+            self.0.world.stored.insert(guid, descriptor.to_bytes());
+            Ok(())
+        }
+        fn stored(&self, guid: super::Guid) -> Result<Option<Vec<u8>>, super::CallError> {
+            self.0.stored(guid)
+        }
+        fn applied(&self, guid: super::Guid) -> Result<Vec<u8>, super::CallError> {
+            self.0.applied(guid)
+        }
+        fn store(&mut self, guid: super::Guid, descriptor: Option<&[u8]>) -> Result<(), super::CallError> {
+            self.0.store(guid, descriptor)
+        }
+        fn privileges(&self, sid: &Sid) -> Result<Vec<String>, super::CallError> {
+            self.0.privileges(sid)
+        }
+        fn add_privilege(&mut self, sid: &Sid, name: &str) -> Result<(), super::CallError> {
+            self.0.add_privilege(sid, name)
+        }
+        fn remove_privilege(&mut self, sid: &Sid, name: &str) -> Result<(), super::CallError> {
+            self.0.remove_privilege(sid, name)
+        }
+        fn is_member(&self, sid: &Sid) -> Result<bool, super::CallError> {
+            self.0.is_member(sid)
+        }
+        fn join(&mut self, sid: &Sid) -> Result<(), super::CallError> {
+            self.0.join(sid)
+        }
+        fn leave(&mut self, sid: &Sid) -> Result<(), super::CallError> {
+            self.0.leave(sid)
+        }
+        fn record(&self) -> Result<Record, super::CallError> {
+            self.0.record()
+        }
+        fn remember_object(
+            &mut self,
+            guid: super::Guid,
+            object: Option<&super::Object>,
+        ) -> Result<(), super::CallError> {
+            self.0.remember_object(guid, object)
+        }
+        fn remember_account(
+            &mut self,
+            sid: &Sid,
+            account: Option<&super::Account>,
+        ) -> Result<(), super::CallError> {
+            self.0.remember_account(sid, account)
+        }
+    }
+    let mut replacing = Replacing(machine());
+    let error = grant(&mut replacing, &me(), Method::Each).unwrap_err();
+    assert!(matches!(error.cause, Cause::Differs { why: Difference::Lost, .. }), "{error:?}");
+    assert!(error.left.is_empty());
+    assert_eq!((replacing.0.world, replacing.0.record), (machine().world, Record::default()));
+}
+
+/// Every call of a grant fails in turn with every code: then all is as before, and the message says what failed.
+#[test]
+fn a_grant_that_fails_at_any_call_is_undone() {
+    for (method, half) in
+        [(Method::Each, false), (Method::Group, false), (Method::Each, true), (Method::Group, true)]
+    {
+        let mut whole = machine();
+        grant(&mut whole, &me(), method).unwrap();
+        for (call, code) in (0..whole.calls.get()).flat_map(|call| CODES.map(|code| (call, code))) {
+            let mut fake = Fake { fails_at: Some(call), failures: 1, code, half, ..machine() };
+            let error = grant(&mut fake, &me(), method).unwrap_err();
+            let Cause::Call(failed) = &error.cause else { panic!("{error:?}") };
+            assert_eq!(failed.code, code, "call {call}");
+            assert_eq!(failed.is_denied(), matches!(code, 5 | 0xc000_0022));
+            assert_eq!(fake.world, machine().world, "call {call} with {code}: {:#?}", fake.log);
+            // A record whose writing failed but took place names a right that is not there, and does no harm.
+            assert!(error.left.is_empty(), "call {call} with {code}: {error:?}");
+            if !half {
+                assert_eq!(fake.record, Record::default(), "call {call} with {code}");
+            }
+        }
+    }
+}
+
+/// From one call on everything fails: what could not be undone is named, and a revoke takes it back later.
+#[test]
+fn what_cannot_be_undone_is_named_and_can_be_revoked() {
+    for method in METHODS {
+        let mut whole = machine();
+        grant(&mut whole, &me(), method).unwrap();
+        for call in 0..whole.calls.get() {
+            let mut fake = Fake { fails_at: Some(call), failures: usize::MAX - call, code: 5, ..machine() };
+            let error = grant(&mut fake, &me(), method).unwrap_err();
+            let given = fake.log.borrow().iter().filter(|line| is_giving(line)).count();
+            assert_eq!(error.undone, []);
+            assert!(error.left.len() >= given, "call {call}: {given} given, {:?} named", error.left);
+            fake.fails_at = None;
+            revoke(&mut fake, None).unwrap();
+            assert_eq!((fake.world, fake.record), (machine().world, Record::default()), "call {call}");
+        }
+    }
+}
+
+fn is_giving(line: &str) -> bool {
+    let gives = ["EventAccessControl", "LsaAddAccountRights", "NetLocalGroupAddMembers"];
+    !line.ends_with(" fails") && gives.iter().any(|call| line.starts_with(call))
+}
+
+/// Every call of a revoke fails in turn: the rest is taken back, what is left is named, and another revoke ends it.
+#[test]
+fn a_revoke_that_fails_goes_on_and_can_be_repeated() {
+    for method in METHODS {
+        let granted = || {
+            let mut fake = machine();
+            grant(&mut fake, &me(), method).unwrap();
+            fake.calls.set(0);
+            fake
+        };
+        let mut whole = granted();
+        revoke(&mut whole, None).unwrap();
+        for (call, code) in (0..whole.calls.get()).flat_map(|call| CODES.map(|code| (call, code))) {
+            let mut fake = Fake { fails_at: Some(call), failures: 1, code, ..granted() };
+            match revoke(&mut fake, None) {
+                Err(error) => assert_eq!((call, error.code), (0, code)),
+                Ok(revoked) => {
+                    assert_eq!(revoked.left.len(), 1, "call {call}");
+                    assert_eq!(revoked.taken.len() + 1, method.needs().len());
+                }
+            }
+            assert!(revoke(&mut fake, None).unwrap().left.is_empty());
+            assert_eq!((fake.world, fake.record), (machine().world, Record::default()), "call {call}");
+        }
+    }
+}
+
+#[test]
+fn permissions_tell_through_whom_and_what_is_missing() {
+    let mut fake = machine();
+    let group = Sid::performance_log_users();
+    let sids = [me(), group.clone()];
+    let states = permissions(&fake, &sids);
+    assert_eq!(works(&states, Feature::Sampling), Some(false));
+    assert!(states.iter().any(|(need, state)| matches!(need.right, Right::Privilege { .. })
+        && *state == State::Missing { rights: 0 }));
+    assert!(states.iter().any(|(_, state)| *state == State::Has { by: vec![group.clone()] }));
+
+    grant(&mut fake, &me(), Method::Group).unwrap();
+    assert_eq!(works(&permissions(&fake, &sids), Feature::DotNet), Some(true));
+    assert_eq!(works(&permissions(&fake, &[other()]), Feature::Sampling), Some(false));
+
+    let denied = Fake { fails_at: Some(0), failures: 1000, code: 5, ..machine() };
+    assert_eq!(works(&permissions(&denied, &sids), Feature::Sampling), None);
+}

@@ -1,0 +1,144 @@
+//! What the machine can be asked and told, and what is remembered on it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::guid::Guid;
+
+use super::Sid;
+
+/// A system call that failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{call} failed for {object}: {}", Reason(*.code))]
+pub struct CallError {
+    /// The function of Windows.
+    pub call: &'static str,
+    /// What it was called for: a GUID, an account, a registry key.
+    pub object: String,
+    /// A Win32 error code, or an NTSTATUS (those have the top two bits set).
+    pub code: u32,
+}
+
+/// ERROR_ACCESS_DENIED.
+pub(super) const ACCESS_DENIED: u32 = 5;
+/// ERROR_NONE_MAPPED: no such account.
+pub const NONE_MAPPED: u32 = 1332;
+
+impl CallError {
+    /// True if the account that runs etwprof may not do it.
+    pub fn is_denied(&self) -> bool {
+        // As Win32 code, HRESULT and NTSTATUS; and ERROR_PRIVILEGE_NOT_HELD, the same two ways.
+        matches!(self.code, ACCESS_DENIED | 0x8007_0005 | 0xc000_0022 | 1314 | 0xc000_0061)
+    }
+
+    /// What to do about it.
+    pub fn cure(&self) -> &'static str {
+        if self.is_denied() {
+            return "run it as administrator: open a console with \"Run as administrator\" and repeat the command; if \
+                    this is one already, a policy of the machine or domain forbids it, and its administrator can tell";
+        }
+        match self.code {
+            NONE_MAPPED | 0xc000_0073 => {
+                "check the spelling; accounts are MACHINE\\user, DOMAIN\\user, a group's name or a SID, and a domain \
+                 must be in reach"
+            }
+            1313 | 0xc000_0060 => {
+                "this Windows does not know the privilege; etwprof needs Windows 8 or later"
+            }
+            87 | 0xc000_000d => "this Windows refuses the call; etwprof needs Windows 8 or later",
+            1388 => {
+                "Windows has no local group inside a local group; grant without --via-group, or name a user"
+            }
+            1355 => "the domain's controller does not answer; repeat it in reach of the domain",
+            _ => "repeat it; if it fails again, the code is what to ask about",
+        }
+    }
+}
+
+/// A code with its meaning.
+struct Reason(u32);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.0 {
+            2 => "not found",
+            ACCESS_DENIED | 0x8007_0005 | 0xc000_0022 => "access denied",
+            87 | 0xc000_000d => "invalid parameter",
+            1313 | 0xc000_0060 => "no such privilege",
+            1314 | 0xc000_0061 => "a privilege is missing",
+            NONE_MAPPED | 0xc000_0073 => "no such account",
+            1355 => "no such domain, or not in reach",
+            1388 => "an account of this kind cannot be a member",
+            code if code >= 0xc000_0000 => return write!(f, "status {code:#x}"),
+            code => {
+                return write!(f, "{}", std::io::Error::from_raw_os_error(code as i32));
+            }
+        };
+        if self.0 >= 0x8000_0000 {
+            write!(f, "{text} ({:#x})", self.0)
+        } else {
+            write!(f, "{text} ({})", self.0)
+        }
+    }
+}
+
+/// What was found at an ETW object before our first entry, and the entries that are ours now.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Object {
+    /// The stored descriptor, byte for byte; `None` if there was none and Windows' default applied.
+    pub stored: Option<Vec<u8>>,
+    /// The descriptor that applied.
+    pub applied: Vec<u8>,
+    /// Whom we allowed which rights.
+    pub ours: Vec<(Sid, u32)>,
+}
+
+/// What we gave an account beside entries at ETW objects.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Account {
+    /// Privileges.
+    pub privileges: Vec<String>,
+    /// Membership of Performance Log Users.
+    pub group: bool,
+}
+
+/// What is remembered on the machine. What was there before us is not in it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Record {
+    /// ETW objects with entries of ours.
+    pub objects: BTreeMap<Guid, Object>,
+    /// Accounts.
+    pub accounts: BTreeMap<Sid, Account>,
+}
+
+/// The calls that grants are made of. Each either does all of what it says or nothing.
+///
+/// A trait, so that what is decided here is tested on every system, with every call failing in turn.
+pub trait Machine {
+    /// The descriptor that is stored for an ETW object, if there is one.
+    fn stored(&self, guid: Guid) -> Result<Option<Vec<u8>>, CallError>;
+    /// The descriptor that applies to an ETW object: the stored one, or the default.
+    fn applied(&self, guid: Guid) -> Result<Vec<u8>, CallError>;
+    /// Adds an entry that allows these rights to an ETW object's descriptor.
+    fn allow(&mut self, guid: Guid, sid: &Sid, rights: u32) -> Result<(), CallError>;
+    /// Stores this descriptor for an ETW object, or none.
+    fn store(&mut self, guid: Guid, descriptor: Option<&[u8]>) -> Result<(), CallError>;
+    /// The privileges and logon rights that are assigned to exactly this account.
+    fn privileges(&self, sid: &Sid) -> Result<Vec<String>, CallError>;
+    /// Assigns a privilege.
+    fn add_privilege(&mut self, sid: &Sid, name: &str) -> Result<(), CallError>;
+    /// Takes a privilege back.
+    fn remove_privilege(&mut self, sid: &Sid, name: &str) -> Result<(), CallError>;
+    /// True if the account itself is a member of Performance Log Users.
+    fn is_member(&self, sid: &Sid) -> Result<bool, CallError>;
+    /// Makes it one.
+    fn join(&mut self, sid: &Sid) -> Result<(), CallError>;
+    /// Makes it none.
+    fn leave(&mut self, sid: &Sid) -> Result<(), CallError>;
+    /// What is remembered.
+    fn record(&self) -> Result<Record, CallError>;
+    /// Remembers this about an ETW object, or forgets it.
+    fn remember_object(&mut self, guid: Guid, object: Option<&Object>) -> Result<(), CallError>;
+    /// Remembers this about an account, or forgets it.
+    fn remember_account(&mut self, sid: &Sid, account: Option<&Account>) -> Result<(), CallError>;
+}

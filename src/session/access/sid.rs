@@ -1,0 +1,139 @@
+//! Security identifiers: how Windows names users and groups.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::bytes::Reader;
+
+/// A security identifier: revision 1, an authority of 48 bits, up to 15 sub-authorities ([MS-DTYP] 2.4.2).
+///
+/// Kept as its bytes, which is how Windows takes and gives it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sid(Vec<u8>);
+
+const MAX_SUB_AUTHORITIES: usize = 15;
+
+impl Sid {
+    /// `Everyone`.
+    pub fn everyone() -> Sid {
+        Sid::new(1, &[0])
+    }
+
+    /// `NT AUTHORITY\Authenticated Users`.
+    pub fn authenticated_users() -> Sid {
+        Sid::new(5, &[11])
+    }
+
+    /// `BUILTIN\Performance Log Users`.
+    pub fn performance_log_users() -> Sid {
+        Sid::new(5, &[32, 559])
+    }
+
+    fn new(authority: u64, sub_authorities: &[u32]) -> Sid {
+        let [_, _, authority @ ..] = authority.to_be_bytes();
+        let mut bytes = vec![1, sub_authorities.len() as u8];
+        bytes.extend(authority);
+        bytes.extend(sub_authorities.iter().flat_map(|sub| sub.to_le_bytes()));
+        Sid(bytes)
+    }
+
+    /// The SID at the start of `bytes`; `None` when there is none.
+    pub fn read(bytes: &[u8]) -> Option<Sid> {
+        let (revision, count) = (*bytes.first()?, usize::from(*bytes.get(1)?));
+        if revision != 1 || count > MAX_SUB_AUTHORITIES {
+            return None;
+        }
+        bytes.get(..8 + 4 * count).map(|bytes| Sid(bytes.to_vec()))
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// `S-1-5-21-…`; an authority above 32 bits is hexadecimal.
+impl fmt::Display for Sid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut reader = Reader::at(&self.0, 2);
+        let authority = reader.array::<6>().unwrap_or_default();
+        let authority = authority.iter().fold(0u64, |all, byte| all << 8 | u64::from(*byte));
+        if authority >> 32 == 0 {
+            write!(f, "S-1-{authority}")?
+        } else {
+            write!(f, "S-1-0x{authority:012x}")?
+        }
+        while let Some(sub) = reader.u32() {
+            write!(f, "-{sub}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Sid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl serde::Serialize for Sid {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A text that is no SID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a security identifier; one looks like S-1-5-21-1004336348-1177238915-682003330-1001")]
+pub struct NotASid;
+
+impl FromStr for Sid {
+    type Err = NotASid;
+
+    fn from_str(text: &str) -> Result<Sid, NotASid> {
+        let rest = text.get(..4).filter(|head| head.eq_ignore_ascii_case("S-1-")).and(text.get(4..));
+        let mut parts = rest.ok_or(NotASid)?.split('-');
+        let authority = parts.next().ok_or(NotASid)?;
+        let authority = match authority.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
+            None => authority.parse(),
+        };
+        let authority = authority.ok().filter(|authority| authority >> 48 == 0).ok_or(NotASid)?;
+        let sub_authorities = parts.map(str::parse).collect::<Result<Vec<u32>, _>>().map_err(|_| NotASid)?;
+        if sub_authorities.is_empty() || sub_authorities.len() > MAX_SUB_AUTHORITIES {
+            return Err(NotASid);
+        }
+        Ok(Sid::new(authority, &sub_authorities))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NotASid, Sid};
+
+    #[test]
+    fn text_and_bytes_agree() {
+        let administrators: Sid = "S-1-5-32-544".parse().unwrap();
+        assert_eq!(administrators.bytes(), [1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0]);
+        assert_eq!(Sid::read(administrators.bytes()), Some(administrators.clone()));
+        assert_eq!(administrators.to_string(), "S-1-5-32-544");
+        for text in ["S-1-5-21-1004336348-1177238915-682003330-4294967295", "S-1-1-0", "S-1-0xa00000000001-7"]
+        {
+            assert_eq!(text.parse::<Sid>().unwrap().to_string(), text);
+        }
+        assert_eq!("s-1-5-11".parse(), Ok(Sid::authenticated_users()));
+        assert_eq!(Sid::performance_log_users().to_string(), "S-1-5-32-559");
+    }
+
+    #[test]
+    fn what_is_no_sid_is_refused() {
+        for text in
+            ["", "S-1", "S-1-5", "S-2-5-11", "S-1-5-x", "S-1-5-4294967296", "Bob", "S-1-281474976710656-1"]
+        {
+            assert_eq!(text.parse::<Sid>(), Err(NotASid), "{text}");
+        }
+        assert_eq!(Sid::read(&[1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0]), None);
+        assert_eq!(Sid::read(&[2, 0, 0, 0, 0, 0, 0, 5]), None);
+        assert_eq!(Sid::read(&[1, 16]), None);
+    }
+}
