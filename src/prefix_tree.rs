@@ -37,6 +37,10 @@ impl<V: Copy + Eq + Hash> PrefixTree<V> {
     /// The node of `parent`'s sequence with `value` behind it.
     pub fn child(&mut self, parent: Option<NodeId>, value: V) -> NodeId {
         let parent = parent.map_or(0, |parent| parent.0 + 1);
+        // The nodes of one sequence were mostly made in a row: the first child is the next node, found without a hash.
+        if self.nodes.get(parent as usize).is_some_and(|next| next.parent == parent && next.value == value) {
+            return NodeId(parent);
+        }
         let nodes = &mut self.nodes;
         let entry = self.index.entry(
             hash(parent, value),
