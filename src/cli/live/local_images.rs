@@ -10,7 +10,7 @@ use etwprof::trace::{Module, PdbId, Trace};
 /// Completes the modules that kept samples hit, from their files.
 pub(super) fn identify(trace: &mut Trace, filter: &Filter) {
     let wanted = Wanted::default();
-    Profile::new(trace, filter, &wanted, Naming { inlined: false, lines: false });
+    Profile::new(trace, filter, &wanted, Naming { inlined: false, ..Naming::default() });
     for module in wanted.into_addresses().into_keys() {
         if let Some(module) = trace.modules.get_mut(module.0 as usize)
             && (module.timestamp == 0 || module.pdb.is_none())

@@ -225,6 +225,9 @@ impl Used {
 
     /// The last use of any of these bytes.
     fn latest(&self, start: u64, end: u64) -> Option<Ticks> {
+        if start >= end {
+            return None;
+        }
         let overlapping = self.0.range(..end).rev().take_while(|(_, (to, _))| *to > start);
         overlapping.map(|(_, (_, time))| *time).max()
     }
