@@ -395,6 +395,7 @@ pub(crate) struct Grant {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  etwprof revoke CORP\\ann\n  etwprof revoke Developers --json")]
 pub(crate) struct Revoke {
     /// Take back from this account only [default: from all]
     #[arg(conflicts_with = "me")]
@@ -410,6 +411,7 @@ pub(crate) struct Revoke {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  etwprof permissions                     what you have and what is missing\n  etwprof permissions CORP\\ann --json")]
 pub(crate) struct Permissions {
     /// The account [default: the one that runs this command]
     pub(crate) account: Option<String>,
