@@ -411,7 +411,9 @@ pub(crate) struct Revoke {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:\n  etwprof permissions                     what you have and what is missing\n  etwprof permissions CORP\\ann --json")]
+#[command(
+    after_help = "Examples:\n  etwprof permissions                     what you have and what is missing\n  etwprof permissions CORP\\ann --json"
+)]
 pub(crate) struct Permissions {
     /// The account [default: the one that runs this command]
     pub(crate) account: Option<String>,

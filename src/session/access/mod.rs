@@ -12,7 +12,7 @@
 //! "Configuring and Starting a SystemTraceProvider Session".
 //!
 //! What to do is decided here on every system, against the calls of a [`Machine`]; only the calls need Windows
-//! (`windows`). [`grant`] remembers what it found and reads back what it wrote; [`revoke`] takes exactly that back.
+//! (`windows`). [`grant()`] remembers what it found and reads back what it wrote; [`revoke()`] takes exactly that back.
 
 mod denied;
 mod descriptor;
