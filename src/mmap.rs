@@ -12,6 +12,10 @@ pub struct Mapped(Option<memmap2::Mmap>);
 impl Mapped {
     /// Maps the file at `path`.
     pub fn open(path: &Path) -> io::Result<Mapped> {
+        // Windows would call it a denied access.
+        if path.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        }
         Mapped::of(&File::open(path)?)
     }
 
