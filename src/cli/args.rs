@@ -303,6 +303,10 @@ pub(crate) struct Symbols {
     #[arg(long)]
     pub(crate) tiers: bool,
 
+    /// Show the parameters of .NET methods, not only where overloads would read alike
+    #[arg(long, conflicts_with = "raw_names")]
+    pub(crate) parameters: bool,
+
     /// Name .NET methods as their runtime does, with signatures and generated types
     #[arg(long)]
     pub(crate) raw_names: bool,
@@ -320,6 +324,7 @@ impl Symbols {
             no_inline: false,
             lines: false,
             tiers: false,
+            parameters: false,
             raw_names: false,
         }
     }

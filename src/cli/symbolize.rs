@@ -123,8 +123,7 @@ pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
     })?;
 
     let managed = image.as_ref().filter(|image| pdb.is_none() && image.is_managed());
-    let precompiled =
-        managed.map(|image| precompiled::locations(image, rvas.iter().copied(), args.raw_names));
+    let precompiled = managed.map(|image| precompiled::locations(image, rvas.iter().copied()));
     let precompiled = match precompiled {
         Some(Err(error)) if !quiet => {
             anstream::eprintln!("warning: {}: {error}", args.image.display());
@@ -135,7 +134,12 @@ pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
     let mut lookup = |rva: u32| {
         precompiled.as_ref().and_then(|found| found.get(&rva).cloned()).or_else(|| symbols.lookup(rva))
     };
-    let locations: Vec<_> = rvas.iter().map(|rva| (*rva, lookup(*rva))).collect();
+    let mut locations: Vec<_> = rvas.iter().map(|rva| (*rva, lookup(*rva))).collect();
+    let found = locations.iter_mut().filter_map(|(_, location)| location.as_mut());
+    match args.raw_names {
+        true => precompiled::keep_raw(found),
+        false => precompiled::make_readable(found),
+    }
     output::write(None, |mut out| {
         if args.json {
             let entries: Vec<_> =

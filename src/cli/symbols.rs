@@ -29,8 +29,13 @@ pub(super) struct Named {
 
 /// Keeps the samples that `filter` keeps and names their frames, as the flags say.
 pub(super) fn named(trace: &Trace, filter: &Filter, args: &args::Symbols, quiet: bool) -> Result<Named> {
-    let naming =
-        Naming { inlined: !args.no_inline, lines: args.lines, tiers: args.tiers, raw: args.raw_names };
+    let naming = Naming {
+        inlined: !args.no_inline,
+        lines: args.lines,
+        tiers: args.tiers,
+        raw: args.raw_names,
+        parameters: args.parameters,
+    };
     if args.no_symbols {
         let profile = Profile::new(trace, filter, &Unnamed, naming);
         return Ok(Named { profile, symbols: Symbols::default() });
@@ -43,8 +48,7 @@ pub(super) fn named(trace: &Trace, filter: &Filter, args: &args::Symbols, quiet:
         samples: samples.get(&module).copied().unwrap_or(0),
         rvas,
     });
-    let options =
-        Options { samples: bare.balance.kept, min_share: args.min_module_share, raw_names: args.raw_names };
+    let options = Options { samples: bare.balance.kept, min_share: args.min_module_share };
     let path = symbol_path(&args.symbols)?;
     let store = store(&path, args.offline, args.retry_failed);
     let talk = Talk::new(&path, args.offline, quiet);

@@ -11,13 +11,14 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::event::Ticks;
 use crate::prefix_tree::{NodeId, PrefixTree};
-use crate::symbols::Names;
+use crate::symbols::{FunctionName, Names};
 use crate::trace::code::{Body, CodeAt};
 use crate::trace::{self, Context, Located, Mapping, ProcessId, Trace};
 
 use super::category::{Category, ModuleCategories};
 use super::filter::Filter;
 use super::frame::{Frame, FrameId, cut};
+use super::managed::{Draft, Method, name_methods};
 use super::unresolved::Unresolved;
 use super::{Naming, Profile, Sample};
 
@@ -33,11 +34,14 @@ pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names, naming: N
         frame_ids: HashTable::new(),
         stacks: PrefixTree::default(),
         addresses: FxHashMap::default(),
+        methods: Vec::new(),
         chains: Vec::new(),
         paths: FxHashMap::default(),
     };
     let samples = kept.into_iter().map(|sample| builder.sample(sample)).collect();
-    Profile { frames: builder.frames, stacks: builder.stacks, samples, balance }
+    let Builder { mut frames, stacks, methods, .. } = builder;
+    name_methods(&mut frames, methods, naming.parameters);
+    Profile { frames, stacks, samples, balance }
 }
 
 struct Builder<'a> {
@@ -50,6 +54,8 @@ struct Builder<'a> {
     frames: Vec<Frame>,
     /// Indices of `frames` by the frame.
     frame_ids: HashTable<u32>,
+    /// Frames that get their text at the end.
+    methods: Vec<(FrameId, Method)>,
     stacks: PrefixTree<FrameId>,
     addresses: FxHashMap<Site, Remembered<(u32, u32)>>,
     /// The frames of addresses, outermost first: slices of this by the ranges in `addresses`.
@@ -189,7 +195,7 @@ impl Builder<'_> {
         let mut remembered = Remembered::new(located, code);
         match (mapping, code.body.and_then(|body| trace.code.body(body))) {
             (mapping, Some(body)) if mapping.is_none_or(|mapping| mapping.start <= body.from) => {
-                self.push(self.naming.managed(trace, body));
+                self.push(self.naming.body(trace, body));
             }
             (mapping, _) => {
                 let named = mapping.is_some_and(|mapping| self.name_address(site, mapping, kernel));
@@ -220,12 +226,19 @@ impl Builder<'_> {
             names.functions(mapping.module, if site.is_return { rva.saturating_sub(1) } else { rva });
         let naming = self.naming;
         for function in functions.iter().filter(|function| !function.inlined || naming.inlined) {
-            let text = naming.text(module_name, function);
-            let category = match function.managed {
-                true => Category::ManagedPrecompiled,
-                false => category.of_function(&function.name),
+            let mut draft = match &function.name {
+                FunctionName::Text(name) => {
+                    let text = naming.text(module_name, name, function);
+                    Frame::code(text, category.of_function(name)).into()
+                }
+                FunctionName::Method(method) => {
+                    let line = naming.line(function.file.as_deref(), function.line);
+                    naming.precompiled(module_name, method, &line)
+                }
             };
-            self.push(Frame { text, category, module, inlined: function.inlined, unresolved: None });
+            draft.frame.module = module;
+            draft.frame.inlined = function.inlined;
+            self.push(draft);
         }
         !functions.is_empty()
     }
@@ -240,8 +253,9 @@ impl Builder<'_> {
     ) {
         let module = mapping.map(|mapping| mapping.module);
         if let Some(body) = body {
-            let frame = Frame { module, ..self.naming.managed(self.trace, body) };
-            return self.push(frame);
+            let mut draft = self.naming.body(self.trace, body);
+            draft.frame.module = module;
+            return self.push(draft);
         }
         let frame = match mapping {
             Some(mapping) => {
@@ -259,7 +273,7 @@ impl Builder<'_> {
                 Frame { text, category, module, inlined: false, unresolved: Some(cause) }
             }
         };
-        self.push(frame);
+        self.push(frame.into());
     }
 
     /// Why addresses of a process outside all images have no name.
@@ -268,8 +282,12 @@ impl Builder<'_> {
         *self.causes.entry(process).or_insert_with(|| Unresolved::outside_images(trace, process, categories))
     }
 
-    fn push(&mut self, frame: Frame) {
-        let frame = self.intern(frame);
+    fn push(&mut self, draft: Draft) {
+        let known = self.frames.len();
+        let frame = self.intern(draft.frame);
+        if let Some(method) = draft.method.filter(|_| self.frames.len() > known) {
+            self.methods.push((frame, method));
+        }
         self.chains.push(frame);
     }
 

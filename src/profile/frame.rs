@@ -26,9 +26,14 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// Code of which no module is told.
+    pub(super) fn code(text: String, category: Category) -> Frame {
+        Frame { text, category, module: None, inlined: false, unresolved: None }
+    }
+
     /// A line over frames: a process, a thread, a remark.
     pub(super) fn heading(text: String) -> Frame {
-        Frame { text, category: Category::Heading, module: None, inlined: false, unresolved: None }
+        Frame::code(text, Category::Heading)
     }
 }
 
@@ -43,25 +48,29 @@ pub struct Naming {
     pub tiers: bool,
     /// .NET methods are named as their runtime does, with their signature and as compiled.
     pub raw: bool,
+    /// .NET methods have their parameters always, not only where two would read alike.
+    pub parameters: bool,
 }
 
 impl Default for Naming {
     fn default() -> Self {
-        Naming { inlined: true, lines: false, tiers: false, raw: false }
+        Naming { inlined: true, lines: false, tiers: false, raw: false, parameters: false }
     }
 }
 
 impl Naming {
     /// `module!function`, `module!~function` for one that is only the nearest name, and the source line if wanted.
-    pub(super) fn text(self, module: &str, function: &Function) -> String {
+    pub(super) fn text(self, module: &str, name: &str, function: &Function) -> String {
         let near = if function.approximate { "~" } else { "" };
-        let mut text = format!("{module}!{near}{}", function.name);
-        if self.lines
-            && let (Some(file), Some(line)) = (&function.file, function.line)
-        {
-            text += &format!(" ({}:{line})", file_name(file));
+        format!("{module}!{near}{name}{}", self.line(function.file.as_deref(), function.line))
+    }
+
+    /// ` (file:line)`, if wanted and known.
+    pub(super) fn line(self, file: Option<&str>, line: Option<u32>) -> String {
+        match (file, line) {
+            (Some(file), Some(line)) if self.lines => format!(" ({}:{line})", file_name(file)),
+            _ => String::new(),
         }
-        text
     }
 }
 

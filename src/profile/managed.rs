@@ -1,42 +1,114 @@
-//! Frames of managed code, as its runtime names it.
+//! Frames of .NET methods. Which readable form of a name is enough depends on the other methods that are shown, so such
+//! a frame gets its text when all are known.
 
+use crate::symbols::Precompiled;
 use crate::symbols::managed::RawName;
-use crate::symbols::managed::names::{self, Style};
+use crate::symbols::managed::names::{distinct, tier};
 use crate::trace::Trace;
 use crate::trace::code::{Body, BodyKind};
 
 use super::category::Category;
-use super::frame::{Frame, Naming, cut};
+use super::frame::{Frame, FrameId, Naming, cut};
 
-/// As native functions, methods are shown without their parameters.
-const STYLE: Style = Style { parameters: false, exact: false };
+/// What the text of a method's frame is made of: `module![Tier1]Type.Method (file:line)`.
+#[derive(Debug)]
+pub(super) struct Method {
+    /// `module!`, or nothing.
+    module: String,
+    tier: &'static str,
+    name: RawName,
+    /// What follows the name.
+    remark: String,
+}
+
+impl Method {
+    fn text(&self, name: &str) -> String {
+        format!("{}{}{name}{}", self.module, self.tier, self.remark)
+    }
+}
+
+/// A frame, and what its text will be made of if that is not said yet.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) frame: Frame,
+    pub(super) method: Option<Method>,
+}
+
+impl From<Frame> for Draft {
+    fn from(frame: Frame) -> Draft {
+        Draft { frame, method: None }
+    }
+}
 
 impl Naming {
     /// The frame of a body: `module!Namespace.Type.Method`.
-    pub(super) fn managed(self, trace: &Trace, body: &Body) -> Frame {
+    pub(super) fn body(self, trace: &Trace, body: &Body) -> Draft {
         let module = body.module.and_then(|module| trace.code.module(module));
-        let mut text = match module.map(|module| module.name()) {
-            Some("") | None => String::new(),
-            Some(name) => format!("{}!", cut(name)),
-        };
-        if self.tiers && !matches!(body.kind, BodyKind::Script | BodyKind::Helper) {
-            let tier = names::tier(body.flags.0, module.map_or(0, |module| module.flags.0));
-            text += tier.unwrap_or_default();
-        }
-        match trace.code.name(body) {
-            Some(name) if name.type_name.is_empty() => text += name.method,
-            Some(name) => {
-                let name = RawName {
-                    type_name: name.type_name.to_owned(),
-                    method: name.method.to_owned(),
-                    type_args: String::new(),
-                    signature: name.signature.to_owned(),
-                };
-                text += &if self.raw { name.to_string() } else { name.readable(STYLE) };
-            }
+        let prefix = module_prefix(module.map_or("", |module| module.name()));
+        let category = Category::of_body(body);
+        let plain = |name: &str| Draft::from(Frame::code(format!("{prefix}{name}"), category));
+        let Some(name) = trace.code.name(body) else {
             // The token finds it in the module's metadata.
-            None => text += &format!("method 0x{:08x}", body.token),
+            return plain(&format!("method 0x{:08x}", body.token));
+        };
+        if matches!(body.kind, BodyKind::Script | BodyKind::Helper) {
+            return plain(name.method);
         }
-        Frame { text, category: Category::of_body(body), module: None, inlined: false, unresolved: None }
+        let tier = tier(body.flags.0, module.map_or(0, |module| module.flags.0)).filter(|_| self.tiers);
+        let method = Method {
+            module: prefix,
+            tier: tier.unwrap_or_default(),
+            name: RawName {
+                type_name: name.type_name.to_owned(),
+                method: name.method.to_owned(),
+                type_args: String::new(),
+                signature: name.signature.to_owned(),
+            },
+            remark: String::new(),
+        };
+        self.method(method, category)
+    }
+
+    /// The frame of a method in the image of this name.
+    pub(super) fn precompiled(self, image: &str, method: &Precompiled, line: &str) -> Draft {
+        let shared = if method.shared { " (shared)" } else { "" };
+        let tier = if method.ready_to_run { "[R2R]" } else { "[PreJIT]" };
+        let method = Method {
+            // Its runtime names a module by its IL.
+            module: module_prefix(image.strip_suffix(".ni").unwrap_or(image)),
+            tier: if self.tiers { tier } else { "" },
+            name: method.name.clone(),
+            remark: format!("{shared}{line}"),
+        };
+        self.method(method, Category::ManagedPrecompiled)
+    }
+
+    /// The frame of a method.
+    fn method(self, method: Method, category: Category) -> Draft {
+        if self.raw {
+            return Frame::code(method.text(&method.name.to_string()), category).into();
+        }
+        // Until it has its name, all that tells it from others.
+        let RawName { type_name, method: name, type_args, signature } = &method.name;
+        let text = method.text(&format!("{type_name}.{name}{type_args} {signature}"));
+        Draft { frame: Frame::code(text, category), method: Some(method) }
+    }
+}
+
+/// `module!`, or nothing for an empty name.
+fn module_prefix(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!("{}!", cut(name)) }
+}
+
+/// Gives methods their readable names. The methods of one module are told apart.
+pub(super) fn name_methods(frames: &mut [Frame], mut methods: Vec<(FrameId, Method)>, parameters: bool) {
+    methods.sort_by(|(_, a), (_, b)| a.module.cmp(&b.module));
+    for of_module in methods.chunk_by(|(_, a), (_, b)| a.module == b.module) {
+        let names = distinct(of_module.iter().map(|(_, method)| &method.name), parameters);
+        for ((id, method), name) in of_module.iter().zip(names) {
+            if let Some(frame) = frames.get_mut(id.0 as usize) {
+                frame.text = method.text(&name);
+            }
+        }
     }
 }

@@ -29,4 +29,4 @@ mod server;
 pub mod store;
 pub mod verdict;
 
-pub use names::{Function, Names, Unnamed, Wanted};
+pub use names::{Function, FunctionName, Names, Precompiled, Unnamed, Wanted};

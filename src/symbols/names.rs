@@ -4,13 +4,14 @@ use std::cell::RefCell;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::managed::RawName;
 use crate::trace::ModuleId;
 
 /// A function at a code address: the one whose code it is, or one that the compiler put into it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Function {
-    /// Its name, readable.
-    pub name: String,
+    /// Its name.
+    pub name: FunctionName,
     /// The source file.
     pub file: Option<String>,
     /// The line in it.
@@ -19,8 +20,26 @@ pub struct Function {
     pub inlined: bool,
     /// True for the nearest name before the address, without proof that the code is its.
     pub approximate: bool,
-    /// True for a precompiled .NET method.
-    pub managed: bool,
+}
+
+/// A function's name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FunctionName {
+    /// As it is shown.
+    Text(String),
+    /// Of a .NET method. Which readable form is enough depends on the other methods that are shown.
+    Method(Box<Precompiled>),
+}
+
+/// A .NET method in a precompiled image.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Precompiled {
+    /// Its name, as the runtime writes it.
+    pub name: RawName,
+    /// Compiled by ReadyToRun; else by NGEN.
+    pub ready_to_run: bool,
+    /// Other methods have the same code, and this is the first of them.
+    pub shared: bool,
 }
 
 /// Names code addresses of modules.

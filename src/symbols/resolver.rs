@@ -22,7 +22,7 @@ use super::debug_id::DebugId;
 use super::identity::{self, ImageEvidence};
 use super::key::FileKey;
 use super::lookup::{Attempt, Lookup};
-use super::names::{Function, Names};
+use super::names::{Function, FunctionName, Names, Precompiled};
 use super::native::{Location, NativeError, NativeSymbols, Source};
 use super::pe::Image;
 use super::precompiled;
@@ -49,8 +49,6 @@ pub struct Options {
     pub samples: u64,
     /// Skip modules with a smaller share, in percent.
     pub min_share: f64,
-    /// Name .NET methods as their runtime does.
-    pub raw_names: bool,
 }
 
 /// The names of a trace, and what became of its modules.
@@ -111,7 +109,7 @@ pub fn resolve(
     find_images(&mut work, store, progress);
     // An image may have told the PDB that the trace does not.
     find_pdbs(&mut work, store, progress);
-    let resolved = in_parallel(&work, |work| work.resolve(options.raw_names));
+    let resolved = in_parallel(&work, Work::resolve);
     let mut symbols = Symbols::default();
     for (work, (functions, verdict)) in work.into_iter().zip(resolved) {
         let named = functions.len();
@@ -190,15 +188,15 @@ impl<'a> Work<'a> {
     }
 
     /// Names the addresses with what was found.
-    fn resolve(&self, raw_names: bool) -> (Named, Verdict) {
+    fn resolve(&self) -> (Named, Verdict) {
         let nothing = |verdict| (Named::default(), verdict);
         if self.skipped {
             return nothing(Verdict::Skipped { percent: self.percent });
         }
-        guarded(|| self.name_addresses(raw_names)).unwrap_or_else(|reason| nothing(self.unreadable(&reason)))
+        guarded(|| self.name_addresses()).unwrap_or_else(|reason| nothing(self.unreadable(&reason)))
     }
 
-    fn name_addresses(&self, raw_names: bool) -> Result<(Named, Verdict), String> {
+    fn name_addresses(&self) -> Result<(Named, Verdict), String> {
         let open = |path: &Path| Mapped::open(path).map_err(|error| error.to_string());
         let pdb_path = self.found_pdb().filter(|path| !identity::is_portable_pdb(path));
         let pdb = pdb_path.map(open).transpose()?;
@@ -218,7 +216,7 @@ impl<'a> Work<'a> {
         let mut best = None;
         let rvas = || self.hit.rvas.iter().filter_map(|rva| u32::try_from(*rva).ok());
         let image = image.as_ref().filter(|image| pdb.is_none() && image.is_managed());
-        let precompiled = image.and_then(|image| precompiled::locations(image, rvas(), raw_names).ok());
+        let precompiled = image.and_then(|image| precompiled::locations(image, rvas()).ok());
         let mut precompiled = precompiled.unwrap_or_default();
         for rva in rvas() {
             if let Some(location) = precompiled.remove(&rva).or_else(|| symbols.lookup(rva)) {
@@ -290,18 +288,24 @@ impl Quality {
 
 /// Outermost first.
 fn functions(location: Location) -> Vec<Function> {
-    let Location { function, file, line, inlined, approximate, source, .. } = location;
-    let managed = source == Source::R2r;
-    // Shared code is marked in its name; it is no guess.
-    let approximate = approximate && !managed;
-    let mut chain = vec![Function { name: function, file, line, inlined: false, approximate, managed }];
+    let Location { function, method, file, line, inlined, approximate, source, .. } = location;
+    let ready_to_run = source == Source::R2r;
+    let name = match method {
+        Some(name) => FunctionName::Method(Box::new(Precompiled {
+            name: *name,
+            ready_to_run,
+            shared: ready_to_run && approximate,
+        })),
+        None => FunctionName::Text(function),
+    };
+    let approximate = approximate && !ready_to_run;
+    let mut chain = vec![Function { name, file, line, inlined: false, approximate }];
     chain.extend(inlined.into_iter().rev().map(|inlined| Function {
-        name: inlined.function,
+        name: FunctionName::Text(inlined.function),
         file: inlined.file,
         line: inlined.line,
         inlined: true,
         approximate: false,
-        managed: false,
     }));
     chain
 }

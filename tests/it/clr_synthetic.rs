@@ -273,12 +273,11 @@ fn precompiled_code_does_not_hide_its_image() {
         }
     }
     let function = etwprof::symbols::Function {
-        name: "FromThePdb".into(),
+        name: etwprof::symbols::FunctionName::Text("FromThePdb".into()),
         file: None,
         line: None,
         inlined: false,
         approximate: false,
-        managed: false,
     };
     let profile = Profile::new(&trace, &Filter::default(), &Symbols(vec![function]), Naming::default());
     assert!(profile.frames.iter().all(|frame| frame.text == "Lib!FromThePdb"), "{:?}", profile.frames);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::names::Style;
+
 /// A method's name in the runtime's own form: the strings of a MethodLoadVerbose event.
 ///
 /// The runtime leaves the type arguments of a generic *method* out of its events; an image has them, and they stand
@@ -18,6 +20,32 @@ pub struct RawName {
     /// The signature in the runtime's IL-like spelling: `instance void  (int32,class System.String)`. The event's
     /// MethodSignature.
     pub signature: String,
+}
+
+impl RawName {
+    /// Whether both are names of one method: an event leaves the method's own type arguments out, the PDB of an NGEN
+    /// image what it returns, and the image's own tables neither.
+    pub fn is_same_method(&self, other: &RawName) -> bool {
+        let returns = |name: &RawName| !name.signature.starts_with('(');
+        self.type_name == other.type_name
+            && self.method == other.method
+            && self.shared_type_args() == other.shared_type_args()
+            && match returns(self) == returns(other) {
+                true => self.signature == other.signature,
+                false => self.readable(Style::EXACT) == other.readable(Style::EXACT),
+            }
+    }
+
+    /// The method's own type arguments, unless they say only that all reference types share the code.
+    fn shared_type_args(&self) -> &str {
+        if is_shared(&self.type_args) { "" } else { &self.type_args }
+    }
+}
+
+/// `[System.__Canon,System.__Canon]`: the arguments of code that all reference types share.
+fn is_shared(type_args: &str) -> bool {
+    let inside = type_args.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    inside.is_some_and(|text| text.split(',').all(|argument| argument == "System.__Canon"))
 }
 
 impl fmt::Display for RawName {

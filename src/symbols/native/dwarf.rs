@@ -45,6 +45,7 @@ impl<'a> DwarfSymbols<'a> {
         let function = chain.pop()?;
         Some(Location {
             function: function.function,
+            method: None,
             offset: start
                 .and_then(|start| u32::try_from(address.checked_sub(start)?).ok())
                 .unwrap_or_default(),

@@ -51,6 +51,7 @@ impl<'a> ImageNames<'a> {
                 Source::Export => names::export(&name.name, self.image.machine),
                 _ => names::linker_symbol(&name.name, self.image.machine),
             },
+            method: None,
             offset: rva.saturating_sub(name.rva),
             file: None,
             line: None,

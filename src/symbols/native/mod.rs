@@ -17,6 +17,7 @@ use function_table::FunctionTable;
 use pdb::{PdbError, PdbSymbols};
 
 use super::debug_id::DebugId;
+use super::managed::RawName;
 use super::pe::{Image, PdbReference};
 use dwarf::DwarfSymbols;
 use exports::ImageNames;
@@ -26,6 +27,8 @@ use exports::ImageNames;
 pub struct Location {
     /// The function that has the code: scope, name and template arguments, without parameters.
     pub function: String,
+    /// Its name as the runtime writes it, if it is a .NET method; `function` is then the readable form.
+    pub method: Option<Box<RawName>>,
     /// Bytes from its start; from the start of the part, if a part of the function was moved away.
     pub offset: u32,
     /// Source file of the line *in this function* that the code belongs to. With inlined calls, that of the call.

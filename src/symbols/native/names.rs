@@ -1,8 +1,7 @@
 //! Names as a person wants to read them: scope, name and template arguments; no parameters, no return type.
 //!
 //! What symbol files give: decorated names of C++ (Microsoft's and the Itanium ABI's) and Rust (legacy and v0),
-//! C names with the calling convention around them on x86, names of .NET methods with parameters (NGEN), and
-//! plain ones.
+//! C names with the calling convention around them on x86, and plain ones.
 
 use symbolic_common::Name;
 use symbolic_demangle::{Demangle, DemangleOptions};
@@ -14,7 +13,7 @@ const MAX_DECORATED: usize = 16 * 1024;
 
 /// The readable form of a linker symbol, which on x86 shows the calling convention of C functions.
 pub(super) fn linker_symbol(name: &str, machine: Machine) -> String {
-    let is_c = machine == Machine::X86 && !is_decorated(name) && ngen_method(name).is_none();
+    let is_c = machine == Machine::X86 && !is_decorated(name);
     if is_c { without_convention(name).to_owned() } else { readable(name) }
 }
 
@@ -33,9 +32,6 @@ pub(super) fn readable(name: &str) -> String {
     }
     if name.ends_with("::{ctor}") || name.ends_with("::{dtor}") {
         return structor(name);
-    }
-    if let Some(name) = ngen_method(name) {
-        return name.to_owned();
     }
     name.to_owned()
 }
@@ -72,17 +68,6 @@ fn last_identifier(class: &str) -> &str {
     class.get(start..end).unwrap_or(class)
 }
 
-/// `[COLD] Namespace.Type.Method(Int32){shared}$#Assembly#6000123` is a method that NGEN compiled.
-fn ngen_method(name: &str) -> Option<&str> {
-    let name = name.strip_prefix("[COLD] ").unwrap_or(name);
-    let name = name.split_once("$#").map_or(name, |(name, _)| name);
-    match name.split_once('(') {
-        // `operator()` and `(anonymous namespace)` are C++.
-        Some((method, _)) if method.contains('.') && !method.contains("::") => Some(method),
-        _ => None,
-    }
-}
-
 /// x86 calling conventions show in C names: `_cdecl`, `_stdcall@8`, `@fastcall@8`, `vectorcall@@16`.
 fn without_convention(name: &str) -> &str {
     let digits_behind = |separator: &str| {
@@ -113,7 +98,6 @@ mod tests {
             ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
             ("std::vector<a::b<c>,d>::{ctor}", "std::vector<a::b<c>,d>::vector"),
             ("A::{dtor}", "A::~A"),
-            ("[COLD] System.AppDomain.Setup(System.Object){shared}", "System.AppDomain.Setup"),
             ("plain", "plain"),
         ];
         for (decorated, expected) in cases {

@@ -20,12 +20,12 @@ impl Member<'_> {
             return;
         }
         if let Some(word) = conversion(self.name)
-            && let Some(signature) = self.signature
+            && let Some(returned) = self.signature.and_then(|signature| signature.returned.as_ref())
         {
             // Conversions overload by what they return.
             out.push_str(word);
             out.push(' ');
-            self.render.push(&signature.returned, out);
+            self.render.push(returned, out);
             return;
         }
         push_name(self.name, self.render.exact, out);
@@ -101,6 +101,10 @@ fn conversion(name: &str) -> Option<&'static str> {
 /// The operators by their metadata names (ECMA-335 I.10.3).
 fn operator(name: &str) -> Option<&'static str> {
     Some(match name.strip_prefix("op_")? {
+        // Conversions whose target is not known.
+        "Implicit" => "implicit",
+        "Explicit" => "explicit",
+        "CheckedExplicit" => "checked explicit",
         "Addition" => "+",
         "Subtraction" => "-",
         "Multiply" => "*",

@@ -18,13 +18,15 @@
 //!   more than one argument): that is the source's own generic code. Other arguments stand as they are. Parameters
 //!   of a variable type read `T` and, for a method's own, `U`, also where the argument is known: `Remove(T)` and
 //!   `Remove(int)` are two methods of `Bag<int>`.
-//! - A name alone does not tell how many lambdas its owner has. So there are two forms: the short one leaves ordinals
-//!   and namespaces out, and the exact one ([`Style::exact`]) keeps them (`lambda#3_0`, with the compiler's own
-//!   numbers). Methods of one image have different exact forms, unless they differ in nothing but what they return;
-//!   [`distinct`] takes the short form of each name where it is the only one with it, and a longer one else.
+//! - A name alone does not tell whether its type has overloads of it, or how many lambdas its owner has. So there are
+//!   three forms: the bare one ([`Style::BARE`]), the short one with parameters, and the exact one with ordinals and
+//!   namespaces (`lambda#3_0`, with the compiler's own numbers). Methods of one image have different exact forms,
+//!   unless they differ in nothing but what they return; [`distinct`] takes for each name the first form that no other
+//!   method has.
 
 mod generated;
 mod member;
+mod ngen;
 mod signature;
 mod tier;
 mod types;
@@ -32,6 +34,7 @@ mod types;
 use std::collections::HashMap;
 
 use super::RawName;
+pub(crate) use ngen::ngen_method;
 use signature::Signature;
 pub use tier::{MODULE_READY_TO_RUN, tier};
 use types::Render;
@@ -47,6 +50,8 @@ pub struct Style {
 }
 
 impl Style {
+    /// The name alone.
+    pub const BARE: Style = Style { parameters: false, exact: false };
     /// Short types, no ordinals, with parameters.
     pub const SHORT: Style = Style { parameters: true, exact: false };
     /// The form that tells methods apart.
@@ -112,33 +117,47 @@ impl RawName {
     }
 }
 
-/// Readable names for many methods at once, in their order: short where no other of them has the same, exact where
-/// one has. Equal names get equal results, different ones different results.
-pub fn distinct<'n>(names: impl IntoIterator<Item = &'n RawName>) -> Vec<String> {
+/// Readable names for many methods at once, in their order: of the forms bare (left out where `parameters` are wanted
+/// always), short, exact and raw the first that tells the method from all others. Names of one method
+/// ([`RawName::is_same_method`]) get equal results, those of different ones different results.
+pub fn distinct<'n>(names: impl IntoIterator<Item = &'n RawName>, parameters: bool) -> Vec<String> {
     let names: Vec<_> = names.into_iter().collect();
-    let unique = |forms: &[String]| {
-        let mut owners: HashMap<&str, Option<&RawName>> = HashMap::with_capacity(forms.len());
-        for (form, name) in forms.iter().zip(&names) {
-            let owner = owners.entry(form).or_insert(Some(name));
-            if owner.is_some_and(|owner| owner != *name) {
+    let mut forms = Forms { texts: vec![String::new(); names.len()], names };
+    if !parameters {
+        forms.lengthen(|name| readable(name, Style::BARE));
+    }
+    forms.lengthen(|name| readable(name, Style::SHORT));
+    forms.lengthen(|name| readable(name, Style::EXACT));
+    // Methods that differ in nothing but what they return; the runtime's own signature tells them apart.
+    forms.lengthen(|name| format!("{}.{}{} {}", name.type_name, name.method, name.type_args, name.signature));
+    forms.texts
+}
+
+/// Names on their way to forms that differ.
+struct Forms<'n> {
+    names: Vec<&'n RawName>,
+    texts: Vec<String>,
+}
+
+impl Forms<'_> {
+    /// Gives a longer form to those that read like another method.
+    fn lengthen(&mut self, longer: impl Fn(&RawName) -> String) {
+        // By text its method, `None` where several have it.
+        let mut owners: HashMap<&str, Option<&RawName>> = HashMap::with_capacity(self.texts.len());
+        for (text, name) in self.texts.iter().zip(&self.names) {
+            let owner = owners.entry(text).or_insert(Some(name));
+            if owner.is_some_and(|owner| !owner.is_same_method(name)) {
                 *owner = None;
             }
         }
-        forms.iter().map(|form| owners.get(form.as_str()).is_some_and(Option::is_some)).collect::<Vec<_>>()
-    };
-    let mut forms: Vec<_> = names.iter().map(|name| readable(name, Style::SHORT)).collect();
-    for (at, unique) in unique(&forms).into_iter().enumerate() {
-        if let (false, Some(form), Some(name)) = (unique, forms.get_mut(at), names.get(at)) {
-            *form = readable(name, Style::EXACT);
+        let alike = |text: &String| text.is_empty() || owners.get(text.as_str()).is_none_or(Option::is_none);
+        let alike: Vec<bool> = self.texts.iter().map(alike).collect();
+        for ((text, name), alike) in self.texts.iter_mut().zip(&self.names).zip(alike) {
+            if alike {
+                *text = longer(name);
+            }
         }
     }
-    // Methods that differ in nothing but what they return; the runtime's own signature tells them apart.
-    for (at, unique) in unique(&forms).into_iter().enumerate() {
-        if let (false, Some(form), Some(name)) = (unique, forms.get_mut(at), names.get(at)) {
-            *form = format!("{}.{}{} {}", name.type_name, name.method, name.type_args, name.signature);
-        }
-    }
-    forms
 }
 
 /// The parameter list of a runtime signature, from its bracket on; empty when there is none.
@@ -218,9 +237,10 @@ fn dynamic(name: &RawName, signature: Option<&Signature<'_>>, style: Style) -> S
         out.truncate(out.trim_end().len());
     }
     // All that is known of a stub's target is its signature, so here what it returns tells too.
-    if let (true, true, Some(signature)) = (style.exact, style.parameters, signature) {
+    let returned = signature.and_then(|signature| signature.returned.as_ref());
+    if let (true, true, Some(returned)) = (style.exact, style.parameters, returned) {
         out.push_str(": ");
-        render.push(&signature.returned, &mut out);
+        render.push(returned, &mut out);
     }
     out
 }

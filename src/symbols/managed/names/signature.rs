@@ -7,7 +7,8 @@ use super::types::{MAX_DEPTH, Type};
 pub(super) struct Signature<'a> {
     /// Whether the method has type parameters of its own.
     pub(super) generic: bool,
-    pub(super) returned: Type<'a>,
+    /// `None` where only the parameters are known, as in the PDB of an NGEN image.
+    pub(super) returned: Option<Type<'a>>,
     pub(super) parameters: Vec<Type<'a>>,
 }
 
@@ -18,7 +19,7 @@ impl<'a> Signature<'a> {
         reader.word("instance ");
         let generic = reader.word("generic ");
         while CONVENTIONS.iter().any(|word| reader.word(word)) {}
-        let returned = reader.read(0)?;
+        let returned = if reader.peek() == Some(b'(') { None } else { Some(reader.read(0)?) };
         reader.text = reader.text.trim_start_matches(' ');
         let parameters = reader.list(b'(', b')', 0)?;
         reader.text.is_empty().then_some(Signature { generic, returned, parameters })
@@ -26,15 +27,15 @@ impl<'a> Signature<'a> {
 
     /// How many of the method's type parameters its signature mentions.
     pub(super) fn method_variables(&self) -> usize {
-        let mentioned = self.parameters.iter().chain([&self.returned]).map(highest_method_variable).max();
+        let mentioned = self.parameters.iter().chain(&self.returned).map(highest_method_variable).max();
         if self.generic { mentioned.unwrap_or(0) } else { 0 }
     }
 
     /// The return type where it is a plain word: `void`, `bool`.
     pub(super) fn returns(&self) -> &'a str {
         match self.returned {
-            Type::Named { name: "System.Void", .. } => "void",
-            Type::Named { name: "System.Boolean", .. } => "bool",
+            Some(Type::Named { name: "System.Void", .. }) => "void",
+            Some(Type::Named { name: "System.Boolean", .. }) => "bool",
             _ => "",
         }
     }

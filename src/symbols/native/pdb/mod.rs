@@ -30,6 +30,7 @@ use super::function_table::{FunctionTable, Verdict};
 use super::names;
 use super::{InlinedFunction, Location, Source};
 use crate::symbols::debug_id::DebugId;
+use crate::symbols::managed::names::{Style, ngen_method};
 use crate::symbols::pe::Machine;
 
 /// Why a PDB cannot be read.
@@ -158,6 +159,7 @@ impl<'a> PdbSymbols<'a> {
         let (file, line) = self.source_line(index, line);
         Some(Location {
             function: name,
+            method: None,
             offset: place.offset - procedure.start.offset,
             file,
             line,
@@ -253,8 +255,13 @@ impl<'a> PdbSymbols<'a> {
         }
         let line = compiland.and_then(|index| self.compilands.get(&index)?.as_ref()?.lines.line_at(place));
         let (file, line) = compiland.map_or((None, None), |index| self.source_line(index, line));
+        let method = if self.file.is_method_list() { ngen_method(&public.name) } else { None };
         Some(Location {
-            function: names::linker_symbol(&public.name, self.file.machine),
+            function: match &method {
+                Some(method) => method.readable(Style::SHORT),
+                None => names::linker_symbol(&public.name, self.file.machine),
+            },
+            method: method.map(Box::new),
             offset,
             file,
             line,
