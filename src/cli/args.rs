@@ -249,6 +249,10 @@ pub(crate) struct Info {
     #[arg(long, value_name = "PATH")]
     pub(crate) symbols: Vec<String>,
 
+    /// Look here for images (.dll, .exe) and their PDBs, at any depth: a copied application or .NET runtime (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) images: Vec<PathBuf>,
+
     #[command(flatten)]
     pub(crate) filter: Filter,
 }
@@ -274,6 +278,10 @@ pub(crate) struct Symbols {
     /// Look here for symbols, before _NT_SYMBOL_PATH and in its syntax: a folder, srv*CACHE*URL, ... (repeatable)
     #[arg(long, value_name = "PATH")]
     pub(crate) symbols: Vec<String>,
+
+    /// Look here for images (.dll, .exe) and their PDBs, at any depth: a copied application or .NET runtime (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) images: Vec<PathBuf>,
 
     /// Name no functions
     #[arg(long)]
@@ -314,9 +322,10 @@ pub(crate) struct Symbols {
 
 impl Symbols {
     /// Symbols that are on this machine, and in these places.
-    pub(crate) fn offline(places: &[String]) -> Symbols {
+    pub(crate) fn offline(places: &[String], images: &[PathBuf]) -> Symbols {
         Symbols {
             symbols: places.to_vec(),
+            images: images.to_vec(),
             no_symbols: false,
             offline: true,
             retry_failed: false,
@@ -351,6 +360,10 @@ pub(crate) struct SymbolsCommand {
     /// Look here for symbols, before _NT_SYMBOL_PATH and in its syntax (repeatable)
     #[arg(long, value_name = "PATH")]
     pub(crate) symbols: Vec<String>,
+
+    /// Look here for images (.dll, .exe) and their PDBs, at any depth: a copied application or .NET runtime (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) images: Vec<PathBuf>,
 
     /// Ask servers again for what they did not have lately
     #[arg(long)]

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use etwprof::profile::{self, Filter, Naming, Profile};
 use etwprof::report::{bytes, count, one_line};
 use etwprof::symbols::lookup::Attempt;
@@ -49,7 +49,10 @@ pub(super) fn named(trace: &Trace, filter: &Filter, args: &args::Symbols, quiet:
         rvas,
     });
     let options = Options { samples: bare.balance.kept, min_share: args.min_module_share };
-    let path = symbol_path(&args.symbols)?;
+    if let Some(missing) = args.images.iter().find(|folder| !folder.is_dir()) {
+        bail!("--images: {} is not a folder", missing.display());
+    }
+    let path = symbol_path(&args.symbols)?.behind_trees(args.images.iter().cloned());
     let store = store(&path, args.offline, args.retry_failed);
     let talk = Talk::new(&path, args.offline, quiet);
     let symbols =
@@ -225,7 +228,7 @@ pub(super) fn run(args: &args::SymbolsCommand, quiet: bool) -> Result<()> {
     let flags = args::Symbols {
         offline: !args.fetch,
         retry_failed: args.retry_failed,
-        ..args::Symbols::offline(&args.symbols)
+        ..args::Symbols::offline(&args.symbols, &args.images)
     };
     let named = named(&loaded.trace, &load::filter(&args.filter), &flags, quiet)?;
     let trace = &loaded.trace;

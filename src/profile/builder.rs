@@ -195,7 +195,7 @@ impl Builder<'_> {
         let mut remembered = Remembered::new(located, code);
         match (mapping, code.body.and_then(|body| trace.code.body(body))) {
             (mapping, Some(body)) if mapping.is_none_or(|mapping| mapping.start <= body.from) => {
-                self.push(self.naming.body(trace, body));
+                self.push(self.naming.body(trace, body, ""));
             }
             (mapping, _) => {
                 let named = mapping.is_some_and(|mapping| self.name_address(site, mapping, kernel));
@@ -206,6 +206,11 @@ impl Builder<'_> {
                     };
                     remembered.narrow(precompiled);
                     let body = precompiled.body.and_then(|body| trace.code.body(body));
+                    // One without a known end does not reach into another image.
+                    let is_inside = |body: &&Body| {
+                        !body.open_ended || mapping.is_some_and(|mapping| mapping.base <= body.start)
+                    };
+                    let body = body.filter(is_inside);
                     self.name_without_symbols(site, mapping, body, kernel);
                 }
             }
@@ -253,7 +258,8 @@ impl Builder<'_> {
     ) {
         let module = mapping.map(|mapping| mapping.module);
         if let Some(body) = body {
-            let mut draft = self.naming.body(self.trace, body);
+            let image = mapping.map_or("", |mapping| module_name(self.trace, mapping));
+            let mut draft = self.naming.body(self.trace, body, image);
             draft.frame.module = module;
             return self.push(draft);
         }

@@ -5,7 +5,7 @@ use crate::symbols::Precompiled;
 use crate::symbols::managed::RawName;
 use crate::symbols::managed::names::{distinct, tier};
 use crate::trace::Trace;
-use crate::trace::code::{Body, BodyKind};
+use crate::trace::code::{Body, BodyKind, Host};
 
 use super::category::Category;
 use super::frame::{Frame, FrameId, Naming, cut};
@@ -15,6 +15,8 @@ use super::frame::{Frame, FrameId, Naming, cut};
 pub(super) struct Method {
     /// `module!`, or nothing.
     module: String,
+    /// The nearest one, without proof that the code is its.
+    near: bool,
     tier: &'static str,
     name: RawName,
     /// What follows the name.
@@ -23,7 +25,8 @@ pub(super) struct Method {
 
 impl Method {
     fn text(&self, name: &str) -> String {
-        format!("{}{}{name}{}", self.module, self.tier, self.remark)
+        let near = if self.near { "~" } else { "" };
+        format!("{}{near}{}{name}{}", self.module, self.tier, self.remark)
     }
 }
 
@@ -41,10 +44,11 @@ impl From<Frame> for Draft {
 }
 
 impl Naming {
-    /// The frame of a body: `module!Namespace.Type.Method`.
-    pub(super) fn body(self, trace: &Trace, body: &Body) -> Draft {
+    /// The frame of a body: `module!Namespace.Type.Method`. `image` is the name of the image that it is in, which
+    /// tells the module where no event does.
+    pub(super) fn body(self, trace: &Trace, body: &Body, image: &str) -> Draft {
         let module = body.module.and_then(|module| trace.code.module(module));
-        let prefix = module_prefix(module.map_or("", |module| module.name()));
+        let prefix = module_prefix(module.map_or(image, |module| module.name()));
         let category = Category::of_body(body);
         let plain = |name: &str| Draft::from(Frame::code(format!("{prefix}{name}"), category));
         let Some(name) = trace.code.name(body) else {
@@ -54,10 +58,14 @@ impl Naming {
         if matches!(body.kind, BodyKind::Script | BodyKind::Helper) {
             return plain(name.method);
         }
-        let tier = tier(body.flags.0, module.map_or(0, |module| module.flags.0)).filter(|_| self.tiers);
+        let tier = match body.open_ended {
+            true => Some("[R2R]"),
+            false => tier(body.flags.0, module.map_or(0, |module| module.flags.0)),
+        };
         let method = Method {
             module: prefix,
-            tier: tier.unwrap_or_default(),
+            near: body.open_ended && !all_entry_points_are_known(trace, body),
+            tier: tier.filter(|_| self.tiers).unwrap_or_default(),
             name: RawName {
                 type_name: name.type_name.to_owned(),
                 method: name.method.to_owned(),
@@ -76,6 +84,7 @@ impl Naming {
         let method = Method {
             // Its runtime names a module by its IL.
             module: module_prefix(image.strip_suffix(".ni").unwrap_or(image)),
+            near: false,
             tier: if self.tiers { tier } else { "" },
             name: method.name.clone(),
             remark: format!("{shared}{line}"),
@@ -93,6 +102,13 @@ impl Naming {
         let text = method.text(&format!("{type_name}.{name}{type_args} {signature}"));
         Draft { frame: Frame::code(text, category), method: Some(method) }
     }
+}
+
+/// A precompiled method's entry point is told when it is first called. Where none was missed, the nearest one before
+/// code that runs is that of its method.
+fn all_entry_points_are_known(trace: &Trace, body: &Body) -> bool {
+    let from_the_start = trace.code.host(body.process).is_some_and(Host::was_seen_from_its_start);
+    from_the_start && trace.lost.events + trace.lost.buffers == 0
 }
 
 /// `module!`, or nothing for an empty name.

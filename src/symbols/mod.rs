@@ -27,6 +27,7 @@ pub mod resolver;
 mod search;
 mod server;
 pub mod store;
+mod tree;
 pub mod verdict;
 
 pub use names::{Function, FunctionName, Names, Precompiled, Unnamed, Wanted};

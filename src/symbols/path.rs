@@ -33,6 +33,8 @@ pub struct SymbolPath {
 pub enum Element {
     /// A folder whose files are used where they lie.
     Folder(PathBuf),
+    /// A folder with everything below it, whose files are used where they lie. It has no form as text.
+    Tree(PathBuf),
     /// A cache for the servers to the right.
     Cache(Tier),
     /// `srv*`: stores, nearest first. The last is the origin, those before it are caches.
@@ -95,6 +97,13 @@ impl SymbolPath {
     #[must_use]
     pub fn behind(mut self, folder: PathBuf) -> SymbolPath {
         self.elements.insert(0, Element::Folder(folder));
+        self
+    }
+
+    /// This path behind folders with everything below them.
+    #[must_use]
+    pub fn behind_trees(mut self, folders: impl IntoIterator<Item = PathBuf>) -> SymbolPath {
+        self.elements.splice(0..0, folders.into_iter().map(Element::Tree));
         self
     }
 
@@ -207,6 +216,7 @@ impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Element::Folder(folder) => write!(f, "{}", folder.display()),
+            Element::Tree(folder) => write!(f, "{} and below", folder.display()),
             Element::Cache(tier) => write!(f, "cache*{tier}"),
             Element::Server(tiers) => {
                 f.write_str("srv")?;

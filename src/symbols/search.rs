@@ -14,6 +14,7 @@ use super::lookup::{Found, Lookup, Outcome, Place, Verdict};
 use super::path::is_foreign;
 use super::server::{Answer, Pointer, Server, read_text};
 use super::store::{Link, Request, Source, Store};
+use super::tree::Tree;
 
 /// A search at work.
 pub(super) struct Search<'s> {
@@ -65,6 +66,7 @@ impl<'s> Search<'s> {
         let store = self.store;
         store.sources.iter().find_map(|source| match source {
             Source::Folder(folder) => self.in_folder(folder, name, &index),
+            Source::Tree(tree) => self.in_tree(tree, name),
             Source::Chain(links) => self.in_chain(links, name, &index),
         })
     }
@@ -100,6 +102,19 @@ impl<'s> Search<'s> {
             self.lookup.note(Place::Path(folder.join(name)), Outcome::NotThere);
         }
         None
+    }
+
+    /// The first file of the name that matches.
+    fn in_tree(&mut self, tree: &Tree, name: &str) -> Option<Found> {
+        let files = tree.named(name);
+        if files.is_empty() {
+            self.lookup.note(Place::Path(tree.root().join(name)), Outcome::NotThere);
+        }
+        let file = files.iter().find(|file| {
+            let outcome = self.judge(file);
+            self.note(Place::Path((*file).clone()), outcome)
+        });
+        file.cloned().map(in_place)
     }
 
     fn in_chain(&mut self, links: &'s [Link], name: &str, index: &str) -> Option<Found> {

@@ -35,6 +35,7 @@ use super::lookup::{Lookup, Verify};
 use super::path::{Element, SymbolPath, Tier};
 use super::search::Search;
 use super::server::Server;
+use super::tree::Tree;
 
 /// How a [`Store`] works.
 #[derive(Clone, Debug)]
@@ -172,6 +173,7 @@ pub struct Store {
 /// One element of the path.
 pub(super) enum Source {
     Folder(PathBuf),
+    Tree(Tree),
     /// Nearest first.
     Chain(Vec<Link>),
 }
@@ -194,6 +196,7 @@ impl Store {
         for element in path.elements() {
             match element {
                 Element::Folder(folder) => sources.push(Source::Folder(folder.clone())),
+                Element::Tree(folder) => sources.push(Source::Tree(Tree::new(folder.clone()))),
                 Element::Cache(tier) => in_front.extend(links.link(tier)),
                 Element::Server(tiers) => {
                     let chain = tiers.iter().filter_map(|tier| links.link(tier));

@@ -283,6 +283,54 @@ fn precompiled_code_does_not_hide_its_image() {
     assert!(profile.frames.iter().all(|frame| frame.text == "Lib!FromThePdb"), "{:?}", profile.frames);
 }
 
+/// R2RGetEntryPoint tells starts only: each method reaches to the next, or to the end of its image.
+#[test]
+fn entry_points_name_the_code_behind_them() {
+    let image = |name: &str| format!(r"\Device\HarddiskVolume3\dotnet\{name}.dll");
+    let entry = |method: u64, offset: u64, name: &'static str| {
+        clr::r2r_entry_point(PID, method, CODE + offset, ["N.T", name, "void  ()"])
+    };
+    let recording = |seen_from_its_start: bool| {
+        let mut recording = base()
+            .event(0, START + 20, Image::dc_start(PID, CODE, 0x10000, &image("Lib")))
+            .event(0, START + 20, Image::dc_start(PID, CODE + 0x10000, 0x10000, &image("Next")))
+            .event(0, at(1), entry(1, 0x1000, "First"))
+            .event(0, at(1), entry(2, 0x3000, "Third"))
+            .event(0, at(1), entry(3, 0x2000, "Second"))
+            .event(
+                0,
+                at(9),
+                clr::Method::dc_end(PID, CODE + 0x2000, 0x40, method("Told")).module(0x55).flags(0),
+            );
+        if seen_from_its_start {
+            recording =
+                recording.event(0, at(1), clr::runtime_start(PID, "app.exe", r"C:\dotnet\coreclr.dll"));
+        }
+        let addresses = [0x0800, 0x1010, 0x2010, 0x2050, 0x3010, 0x10010];
+        trace(
+            &addresses
+                .iter()
+                .fold(recording, |recording, offset| recording.sampled(0, at(2), PID, TID, &[CODE + offset])),
+        )
+    };
+    let texts = |trace: &Trace, naming| -> Vec<String> {
+        leaves(trace, naming).into_iter().map(|(text, _)| text).collect()
+    };
+    let attached = recording(false);
+    let expected =
+        ["Lib!0x800", "Lib!~N.T.First", "Lib!N.T.Told", "Lib!0x2050", "Lib!~N.T.Third", "Next!0x10"];
+    assert_eq!(
+        texts(&attached, Naming::default()),
+        expected,
+        "others may have been called before the recording"
+    );
+    let started = recording(true);
+    let expected = ["Lib!0x800", "Lib!N.T.First", "Lib!N.T.Told", "Lib!0x2050", "Lib!N.T.Third", "Next!0x10"];
+    assert_eq!(texts(&started, Naming::default()), expected);
+    let tiers = texts(&started, Naming { tiers: true, ..Naming::default() });
+    assert_eq!(tiers[1], "Lib![R2R]N.T.First");
+}
+
 #[test]
 fn an_image_mapped_later_is_not_old_code() {
     let trace = trace(

@@ -28,6 +28,8 @@ pub(super) struct MethodRecord {
     pub(super) module: u64,
     pub(super) start: u64,
     pub(super) size: u64,
+    /// The size was not told.
+    pub(super) open_ended: bool,
     pub(super) token: u32,
     pub(super) flags: MethodFlags,
     pub(super) rejit: u64,
@@ -82,6 +84,10 @@ impl Collector {
                 let record = self.method(method, time);
                 self.records.push((pid, Record::Method(record)));
             }
+            Clr::R2rEntryPoint(method) => {
+                let record = self.entry_point(method, time);
+                self.records.push((pid, Record::Method(record)));
+            }
             Clr::IlMap(map) => {
                 let pairs = self.store(map);
                 let clr::IlMap { phase, method, .. } = *map;
@@ -114,7 +120,6 @@ impl Collector {
             Clr::RundownComplete { .. } => self.hosts.rundown_is_complete(pid, time),
             Clr::JittingStarted(_)
             | Clr::JitMemory(_)
-            | Clr::R2rEntryPoint(_)
             | Clr::AppDomain(_)
             | Clr::TieredSettings(_)
             | Clr::StackWalk(_) => {}
@@ -136,6 +141,7 @@ impl Collector {
                     module: source,
                     start,
                     size,
+                    open_ended: false,
                     token: line,
                     flags: MethodFlags::default(),
                     rejit: 0,
@@ -166,11 +172,31 @@ impl Collector {
             module: method.module,
             start: method.start,
             size: u64::from(method.size),
+            open_ended: false,
             token: method.token,
             flags: method.flags,
             rejit: method.rejit,
             instance: method.instance,
             name,
+        }
+    }
+
+    fn entry_point(&mut self, method: &clr::R2rEntryPoint<'_>, time: Ticks) -> MethodRecord {
+        let flags = MethodFlags::default();
+        MethodRecord {
+            time,
+            phase: Phase::Load,
+            kind: BodyKind::Precompiled,
+            method: method.method,
+            module: 0,
+            start: method.entry,
+            size: 0,
+            open_ended: true,
+            token: 0,
+            flags,
+            rejit: 0,
+            instance: method.instance,
+            name: Some(self.name(&method.name, flags)),
         }
     }
 

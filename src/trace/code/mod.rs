@@ -73,6 +73,8 @@ pub struct Body {
     pub start: u64,
     /// Its size in bytes.
     pub size: u64,
+    /// Only its start was told (R2RGetEntryPoint); it is taken to reach to the next known method.
+    pub open_ended: bool,
     /// When it came; `None` if before anything is known of its bytes.
     pub from: Option<Ticks>,
     /// When it went; `None` if it did not.
@@ -178,7 +180,7 @@ impl Code {
     /// `ranges` are the bodies of each process.
     fn new(
         texts: Texts,
-        bodies: Vec<Body>,
+        mut bodies: Vec<Body>,
         ranges: &[(ProcessId, usize, usize)],
         modules: Vec<ManagedModule>,
         pairs: Vec<(u32, i32)>,
@@ -186,13 +188,15 @@ impl Code {
     ) -> Code {
         let (mut compiled, mut precompiled) = (FxHashMap::default(), FxHashMap::default());
         for (process, from, to) in ranges {
+            close_open_ends(bodies.get_mut(*from..*to).unwrap_or_default());
             let of_process = || {
                 let slice = bodies.get(*from..*to).unwrap_or_default();
                 (*from as u32..).map(BodyId).zip(slice)
             };
             let host = hosts.entry(*process).or_default();
             host.functions = of_process().filter(|(_, body)| body.kind == BodyKind::Script).count();
-            host.methods = to - from - host.functions;
+            let without_code = of_process().filter(|(_, body)| body.open_ended && body.size == 0).count();
+            host.methods = to - from - host.functions - without_code;
             // Of the other layer only the places are there, so that indices stay.
             let layer = |hides_images: bool| {
                 let extents = of_process().map(|(_, body)| match body.kind.hides_images() == hides_images {
@@ -256,5 +260,28 @@ impl Code {
     /// What runtimes and engines say of a process; `None` where none said anything.
     pub fn host(&self, process: ProcessId) -> Option<&Host> {
         self.hosts.get(&process)
+    }
+}
+
+/// Code beyond this is not taken for a method's of which only the start is known.
+const LONGEST_METHOD: u64 = 1 << 20;
+
+/// Lets the bodies of a process of which only the start was told end where the next begins. One that is also told with
+/// its size stays without.
+fn close_open_ends(bodies: &mut [Body]) {
+    if !bodies.iter().any(|body| body.open_ended) {
+        return;
+    }
+    let precompiled = bodies.iter().filter(|body| !body.kind.hides_images());
+    let mut starts: Vec<(u64, bool)> = precompiled.map(|body| (body.start, body.open_ended)).collect();
+    // Of one start, that with a size comes first.
+    starts.sort_unstable();
+    starts.dedup_by_key(|(start, _)| *start);
+    for body in bodies.iter_mut().filter(|body| body.open_ended) {
+        let Ok(index) = starts.binary_search_by_key(&body.start, |(start, _)| *start) else { continue };
+        if starts.get(index).is_some_and(|(_, open_ended)| *open_ended) {
+            let next = starts.get(index + 1).map_or(u64::MAX, |(start, _)| *start);
+            body.size = (next - body.start).min(LONGEST_METHOD);
+        }
     }
 }

@@ -109,6 +109,7 @@ impl<'a> Timeline<'a> {
                     kind: record.kind,
                     start: record.start,
                     size: record.size,
+                    open_ended: record.open_ended,
                     from,
                     until,
                     flags: record.flags,
