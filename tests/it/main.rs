@@ -15,6 +15,10 @@ mod hostile;
 mod images;
 mod join;
 mod lifetimes;
+mod lines_facts;
+mod lines_hostile;
+mod lines_portable;
+mod lines_windows;
 #[cfg(windows)]
 mod live;
 mod payloads;

@@ -75,6 +75,19 @@ impl<'d> Cursor<'d> {
         Some((first & 0x1F) << 24 | second << 16 | u32::from(u16::from_be_bytes(low)))
     }
 
+    /// The signed form of [`Cursor::compressed`]: the sign is the lowest bit.
+    pub(crate) fn compressed_signed(&mut self) -> Option<i32> {
+        let before = self.remaining();
+        let value = self.compressed()?;
+        let low_bits = match before - self.remaining() {
+            1 => 6,
+            2 => 13,
+            _ => 28,
+        };
+        let magnitude = (value >> 1) as i32;
+        Some(if value & 1 == 0 { magnitude } else { magnitude - (1 << low_bits) })
+    }
+
     /// An unsigned integer of the ReadyToRun "native format": the count of low one-bits in the first byte is the
     /// count of bytes that follow.
     pub(crate) fn native_unsigned(&mut self) -> Option<u32> {
@@ -140,6 +153,25 @@ mod tests {
             assert_eq!(cursor.remaining(), 0);
         }
         assert_eq!(Cursor::new(&[0xC0, 0, 0], 0).compressed(), None);
+    }
+
+    #[test]
+    fn signed_compressed_integers_as_in_the_standard() {
+        // ECMA-335 II.23.2 gives these.
+        for (bytes, value) in [
+            (&[0x06][..], 3),
+            (&[0x7B], -3),
+            (&[0x80, 0x80], 64),
+            (&[0x01], -64),
+            (&[0xC0, 0x00, 0x40, 0x00], 8192),
+            (&[0x80, 0x01], -8192),
+            (&[0xDF, 0xFF, 0xFF, 0xFE], 268_435_455),
+            (&[0xC0, 0x00, 0x00, 0x01], -268_435_456),
+        ] {
+            let mut cursor = Cursor::new(bytes, 0);
+            assert_eq!(cursor.compressed_signed(), Some(value));
+            assert_eq!(cursor.remaining(), 0);
+        }
     }
 
     #[test]

@@ -11,11 +11,14 @@
 //! So the image names its own code, and no symbol file is needed. What comes out is the runtime's own form of a name
 //! ([`RawName`]), the same three strings that the runtime writes into its MethodLoadVerbose events; [`names`] turns
 //! either into what a C# developer would write.
+//!
+//! A line in the source needs one file more, the PDB: [`source`].
 
 mod cursor;
 pub mod metadata;
 pub mod names;
 pub mod r2r;
 mod raw_name;
+pub mod source;
 
 pub use raw_name::RawName;

@@ -5,6 +5,9 @@
 //! tables it points to have, so the widths are computed once ([`tables`]) and then each cell is a few bytes at a
 //! known place. Nothing is copied: a [`Metadata`] is a few slices and two small arrays.
 //!
+//! A portable PDB is metadata too. Its tables point into those of the assembly's file, so a stream `#Pdb` says how many
+//! rows those have, and which build it belongs to.
+//!
 //! A *token* names a row: the table in the high byte, the row (counted from 1) below.
 
 pub(crate) mod names;
@@ -14,9 +17,10 @@ pub mod tables;
 mod tests;
 
 pub(crate) use signature::Modules;
-use tables::{Table, Tables};
+use tables::{RowCounts, Table, Tables, row_counts};
 
 use super::cursor::Cursor;
+use crate::guid::Guid;
 
 /// Names are 1,023 bytes at most by the compilers' own rule; this leaves room for those that have another.
 const MAX_STRING: usize = 4096;
@@ -36,6 +40,9 @@ pub enum MetadataError {
     /// The table stream is cut before its row counts end.
     #[error("table stream cut in its header")]
     TablesCut,
+    /// The stream that makes it a portable PDB is cut.
+    #[error("#Pdb stream cut")]
+    PdbCut,
 }
 
 /// One assembly's metadata, borrowed from the image.
@@ -44,6 +51,9 @@ pub struct Metadata<'d> {
     tables: Tables<'d>,
     strings: &'d [u8],
     blobs: &'d [u8],
+    guids: &'d [u8],
+    /// Which build a portable PDB belongs to.
+    pdb_id: Option<Guid>,
 }
 
 impl<'d> Metadata<'d> {
@@ -55,11 +65,23 @@ impl<'d> Metadata<'d> {
         }
         let streams = Streams::read(root, &mut cursor).ok_or(MetadataError::Cut(cursor.pos()))?;
         let tables = streams.tables.ok_or(MetadataError::NoTables)?;
+        let pdb = match streams.pdb {
+            Some(stream) => Some(PdbStream::read(stream).ok_or(MetadataError::PdbCut)?),
+            None => None,
+        };
+        let elsewhere = pdb.as_ref().map_or([0; 64], |pdb| pdb.rows);
         Ok(Metadata {
-            tables: Tables::parse(tables).ok_or(MetadataError::TablesCut)?,
+            tables: Tables::parse(tables, &elsewhere).ok_or(MetadataError::TablesCut)?,
             strings: streams.strings,
             blobs: streams.blobs,
+            guids: streams.guids,
+            pdb_id: pdb.map(|pdb| pdb.id),
         })
+    }
+
+    /// Which build this belongs to, if it is a portable PDB.
+    pub fn pdb_id(&self) -> Option<Guid> {
+        self.pdb_id
     }
 
     /// The tables themselves.
@@ -83,6 +105,12 @@ impl<'d> Metadata<'d> {
         cursor.take(len as usize)
     }
 
+    /// A GUID of the `#GUID` heap, by its number from 1.
+    pub fn guid(&self, number: u32) -> Option<Guid> {
+        let start = (number.checked_sub(1)? as usize).checked_mul(16)?;
+        Some(Guid::from_bytes(self.guids.get(start..)?.first_chunk()?))
+    }
+
     /// The assembly's simple name; `None` in a netmodule.
     pub fn assembly_name(&self) -> Option<&'d str> {
         self.string(self.tables.cell(Table::Assembly, 1, 7)?)
@@ -99,12 +127,14 @@ impl<'d> Metadata<'d> {
     }
 }
 
-/// The streams that names come from.
+/// The streams that names and source lines come from.
 #[derive(Default)]
 struct Streams<'d> {
     tables: Option<&'d [u8]>,
+    pdb: Option<&'d [u8]>,
     strings: &'d [u8],
     blobs: &'d [u8],
+    guids: &'d [u8],
 }
 
 impl<'d> Streams<'d> {
@@ -125,10 +155,28 @@ impl<'d> Streams<'d> {
                 b"#~" | b"#-" => streams.tables = Some(bytes),
                 b"#Strings" => streams.strings = bytes,
                 b"#Blob" => streams.blobs = bytes,
+                b"#GUID" => streams.guids = bytes,
+                b"#Pdb" => streams.pdb = Some(bytes),
                 _ => {}
             }
         }
         Some(streams)
+    }
+}
+
+/// The `#Pdb` stream: which build the PDB belongs to, and how many rows the assembly's tables have.
+struct PdbStream {
+    id: Guid,
+    rows: RowCounts,
+}
+
+impl PdbStream {
+    fn read(stream: &[u8]) -> Option<Self> {
+        let mut cursor = Cursor::new(stream, 0);
+        let id = Guid::from_bytes(cursor.take(16)?.first_chunk()?);
+        cursor.take(8)?; // time stamp, entry point
+        let present = cursor.u64()?;
+        Some(PdbStream { id, rows: row_counts(&mut cursor, present)? })
     }
 }
 

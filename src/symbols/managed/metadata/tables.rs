@@ -1,8 +1,9 @@
-//! The table stream `#~` (ECMA-335 II.24.2.6) and the shape of its tables (II.22).
+//! The table stream `#~` (ECMA-335 II.24.2.6) and the shape of its tables (II.22), those of portable PDBs included
+//! (dotnet/runtime, docs/design/specs/PortablePdb-Metadata.md).
 
 use super::super::cursor::Cursor;
 
-/// The tables that names need, by their numbers.
+/// The tables that names and source lines need, by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)] // They are the standard's own names.
@@ -19,6 +20,9 @@ pub enum Table {
     NestedClass = 0x29,
     GenericParam = 0x2A,
     MethodSpec = 0x2B,
+    Document = 0x30,
+    MethodDebugInformation = 0x31,
+    CustomDebugInformation = 0x37,
 }
 
 /// A column's type.
@@ -61,10 +65,18 @@ const IMPLEMENTATION: &Coded = &Coded { tag_bits: 2, tables: &[0x26, 0x23, 0x27]
 const CUSTOM_ATTRIBUTE_TYPE: &Coded = &Coded { tag_bits: 3, tables: &[0x06, 0x0A] };
 const RESOLUTION_SCOPE: &Coded = &Coded { tag_bits: 2, tables: &[0x00, 0x1A, 0x23, 0x01] };
 const TYPE_OR_METHOD_DEF: &Coded = &Coded { tag_bits: 1, tables: &[0x02, 0x06] };
+const HAS_CUSTOM_DEBUG_INFORMATION: &Coded = &Coded {
+    tag_bits: 5,
+    tables: &[
+        0x06, 0x04, 0x01, 0x02, 0x08, 0x09, 0x0A, 0x00, 0x0E, 0x17, 0x14, 0x11, 0x1A, 0x1B, 0x20, 0x23, 0x26,
+        0x27, 0x28, 0x2A, 0x2C, 0x2B, 0x30, 0x32, 0x33, 0x34, 0x35,
+    ],
+};
 
-const TABLE_COUNT: usize = 0x2D;
+const TABLE_COUNT: usize = 0x38;
 
-/// Every table's columns, by table number (II.22.2 to II.22.39; the *Ptr tables of edit-and-continue included).
+/// Every table's columns, by table number (II.22.2 to II.22.39; the *Ptr tables of edit-and-continue included, and from
+/// 0x30 on the tables of portable PDBs).
 const SCHEMA: [&[Column]; TABLE_COUNT] = {
     use Column::{Blob, Coded, Fixed, Guid, Row, String};
     [
@@ -113,6 +125,17 @@ const SCHEMA: [&[Column]; TABLE_COUNT] = {
         &[Fixed(2), Fixed(2), Coded(TYPE_OR_METHOD_DEF), String], // 2A GenericParam
         &[Coded(METHOD_DEF_OR_REF), Blob],          // 2B MethodSpec
         &[Row(0x2A), Coded(TYPE_DEF_OR_REF)],       // 2C GenericParamConstraint
+        &[],                                        // 2D to 2F stand for nothing
+        &[],
+        &[],
+        &[Blob, Guid, Blob, Guid], // 30 Document
+        &[Row(0x30), Blob],        // 31 MethodDebugInformation
+        &[Row(0x06), Row(0x35), Row(0x33), Row(0x34), Fixed(4), Fixed(4)], // 32 LocalScope
+        &[Fixed(2), Fixed(2), String], // 33 LocalVariable
+        &[String, Blob],           // 34 LocalConstant
+        &[Row(0x35), Blob],        // 35 ImportScope
+        &[Row(0x06), Row(0x06)],   // 36 StateMachineMethod
+        &[Coded(HAS_CUSTOM_DEBUG_INFORMATION), Guid, Blob], // 37 CustomDebugInformation
     ]
 };
 
@@ -137,25 +160,25 @@ pub struct Tables<'d> {
 }
 
 impl<'d> Tables<'d> {
-    /// Reads row counts and lays out the tables; `None` when the header is cut.
-    pub(super) fn parse(stream: &'d [u8]) -> Option<Self> {
+    /// Reads row counts and lays out the tables; `None` when the header is cut. `elsewhere` counts the rows of tables
+    /// that lie in another file and that columns of this one point to.
+    pub(super) fn parse(stream: &'d [u8], elsewhere: &RowCounts) -> Option<Self> {
         let mut cursor = Cursor::new(stream, 6);
         let heap_sizes = cursor.u8()?;
         cursor.u8()?; // reserved
         let present = cursor.u64()?;
         cursor.u64()?; // which tables are sorted
         // A table beyond the known ones lies behind them and moves none; its count still has to be passed.
-        let mut rows = [0; 64];
-        for (number, rows) in rows.iter_mut().enumerate() {
-            if present >> number & 1 != 0 {
-                *rows = cursor.u32()?;
-            }
-        }
+        let rows = row_counts(&mut cursor, present)?;
         // Bit 6: four more bytes before the rows (written by edit-and-continue compilers).
         if heap_sizes & 0x40 != 0 {
             cursor.u32()?;
         }
-        let widths = Widths { heap_sizes, rows: &rows };
+        let mut pointed_to = rows;
+        for (here, elsewhere) in pointed_to.iter_mut().zip(elsewhere) {
+            *here = (*here).max(*elsewhere);
+        }
+        let widths = Widths { heap_sizes, rows: &pointed_to };
         let mut start = cursor.pos();
         let mut extents = [Extent::default(); TABLE_COUNT];
         for ((extent, columns), &rows) in extents.iter_mut().zip(SCHEMA).zip(&rows) {
@@ -168,7 +191,7 @@ impl<'d> Tables<'d> {
             extent.start = start;
             extent.row_len = usize::from(row_len);
             // Rows that the stream does not hold are not there; the widths go by what was declared.
-            let fit = stream.len().saturating_sub(start) / extent.row_len;
+            let fit = stream.len().saturating_sub(start).checked_div(extent.row_len).unwrap_or(0);
             extent.rows = rows.min(fit.try_into().unwrap_or(u32::MAX));
             start = start.saturating_add((rows as usize).saturating_mul(extent.row_len));
         }
@@ -213,10 +236,24 @@ impl<'d> Tables<'d> {
     }
 }
 
+/// How many rows each table has, by table number.
+pub(super) type RowCounts = [u32; 64];
+
+/// Reads the counts of the tables that are `present`, a bit for each.
+pub(super) fn row_counts(cursor: &mut Cursor<'_>, present: u64) -> Option<RowCounts> {
+    let mut rows = [0; 64];
+    for (number, rows) in rows.iter_mut().enumerate() {
+        if present >> number & 1 != 0 {
+            *rows = cursor.u32()?;
+        }
+    }
+    Some(rows)
+}
+
 /// What decides a column's width: the heaps' sizes and the tables' row counts.
 struct Widths<'a> {
     heap_sizes: u8,
-    rows: &'a [u32; 64],
+    rows: &'a RowCounts,
 }
 
 impl Widths<'_> {

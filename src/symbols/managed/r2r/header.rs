@@ -5,13 +5,14 @@ use super::super::metadata::Metadata;
 use super::R2rError;
 use crate::symbols::pe::{CLR_DIRECTORY, EXPORT_DIRECTORY, Image};
 
-/// The sections that names need, by their numbers (dotnet/runtime, readytorun.h).
+/// The sections that names and source lines need, by their numbers (dotnet/runtime, readytorun.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum SectionKind {
     CompilerIdentifier = 100,
     RuntimeFunctions = 102,
     MethodEntryPoints = 103,
+    DebugInfo = 105,
     InstanceEntryPoints = 109,
     ManifestMetadata = 112,
     ComponentAssemblies = 115,

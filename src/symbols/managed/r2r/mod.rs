@@ -11,11 +11,14 @@
 //!   written out, and the index of its first runtime function.
 //! - *hot/cold map* (format 8): which later runtime functions are the cold part of which method.
 //!
+//! A fifth, the *debug information*, says from which IL the code of each method came: [`Method::il_map`].
+//!
 //! A *composite* image holds the code of several assemblies. Each has method entry points of its own; the rest is
 //! common. Its metadata may lie in the composite image or in the assemblies' own files: [`R2rImage::add_reference`].
 //!
 //! [`R2rImage::parse`] walks both tables once and keeps 12 bytes for a method. Names are made when asked for.
 
+mod debug_info;
 mod functions;
 mod header;
 mod instance;

@@ -38,7 +38,11 @@ impl<'d> NativeArray<'d> {
         (0..self.count).filter_map(|index| Some((index, self.get(index)?)))
     }
 
-    fn get(&self, index: u32) -> Option<Cursor<'d>> {
+    /// Where an element is, if it is there.
+    pub(super) fn get(&self, index: u32) -> Option<Cursor<'d>> {
+        if index >= self.count {
+            return None;
+        }
         let slot = self.base + (((index / BLOCK) as usize) << self.offset_size);
         let block = Cursor::new(self.section, slot).offset(self.offset_size)?;
         let mut place = self.base.checked_add(block as usize)?;

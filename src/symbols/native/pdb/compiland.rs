@@ -162,7 +162,8 @@ impl<'a> Compiland<'a> {
     }
 }
 
-fn record(symbols: &[u8], offset: usize) -> Option<(u16, &[u8], usize)> {
+/// The record at `offset`: kind, what follows the kind, and the offset of the next.
+pub(super) fn record(symbols: &[u8], offset: usize) -> Option<(u16, &[u8], usize)> {
     let len = usize::from(symbols.u16_at(offset)?);
     let kind = symbols.u16_at(offset + 2)?;
     let body = symbols.get(offset + 4..)?.get(..len.checked_sub(2)?)?;

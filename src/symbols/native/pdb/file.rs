@@ -164,7 +164,7 @@ impl<'a> PdbFile<'a> {
 
     /// A stream by its name, from the table in the information stream: names, then pairs of an offset into the names
     /// and a stream number. (`NMTNI` in microsoft-pdb, PDB/include/nmtni.h.)
-    fn named_stream(&mut self, wanted: &[u8]) -> Option<Stream<'a>> {
+    pub(super) fn named_stream(&mut self, wanted: &[u8]) -> Option<Stream<'a>> {
         let information = self.stream(INFORMATION_STREAM)?;
         let information = information.bytes(0, information.len())?;
         let names = information.get(32..)?;

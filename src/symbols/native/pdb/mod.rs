@@ -12,6 +12,7 @@ mod address_map;
 mod annotations;
 mod compiland;
 mod file;
+mod il;
 mod lines;
 mod publics;
 mod read_at;
@@ -22,6 +23,7 @@ use std::collections::HashMap;
 
 use compiland::{Compiland, InlinedCall, Procedure};
 use file::PdbFile;
+pub(in crate::symbols) use il::IlPdb;
 use lines::LineTable;
 use publics::Publics;
 use types::{FunctionNames, Records};
@@ -32,6 +34,9 @@ use super::{InlinedFunction, Location, Source};
 use crate::symbols::debug_id::DebugId;
 use crate::symbols::managed::names::{Style, ngen_method};
 use crate::symbols::pe::Machine;
+
+/// What each begins with.
+pub(in crate::symbols) const MAGIC: &[u8] = b"Microsoft C/C++ MSF 7.00\r\n";
 
 /// Why a PDB cannot be read.
 #[derive(Debug, thiserror::Error)]

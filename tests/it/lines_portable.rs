@@ -1,0 +1,173 @@
+//! Source lines of real portable PDBs, against two independent readers: .NET's own (System.Reflection.Metadata), whose
+//! sequence points are in `lines_portable.txt`, and the crate symbolic-ppdb, at every IL offset.
+
+use etwprof::symbols::managed::source::{self, ManagedPdb, SourceLine};
+use etwprof::symbols::pe::{Image, PdbKind};
+use symbolic_ppdb::{PortablePdb, PortablePdbCache, PortablePdbCacheConverter};
+
+use crate::lines_facts::Facts;
+use crate::r2r_real::real;
+
+/// PDBs in files of their own, and the image of each where there is one.
+pub const PDBS: [(&str, Option<&str>); 19] = [
+    (
+        "dotnet/symstore/dir1/System.Threading.Thread.pdb",
+        Some("dotnet/symstore/dir1/System.Threading.Thread.dll"),
+    ),
+    (
+        "dotnet/symstore/dir2/System.Threading.Thread.pdb",
+        Some("dotnet/symstore/dir2/System.Threading.Thread.dll"),
+    ),
+    ("dotnet/clr_loader/amd64/ClrLoader.pdb", Some("dotnet/clr_loader/amd64/ClrLoader.dll")),
+    ("pdb/symbolic/ppdb/integration.pdb", Some("pdb/symbolic/ppdb/integration.dll")),
+    ("pdb/symbolic/ppdb/Async.pdbx", None),
+    ("pdb/symbolic/ppdb/Documents.pdbx", None),
+    ("pdb/symbolic/ppdb/EmbeddedSource.pdbx", None),
+    ("pdb/symbolic/ppdb/MethodBoundaries.pdbx", None),
+    ("pdb/symbolic/ppdb/Scopes.pdbx", None),
+    ("pdb/symbolic/ppdb/SourceLink.pdbx", None),
+    (
+        "pdb/symbolic/ppdb-sourcelink-sample/ppdb-sourcelink-sample.pdb",
+        Some("pdb/symbolic/ppdb-sourcelink-sample/ppdb-sourcelink-sample.dll"),
+    ),
+    ("pdb/symbolic/windows/Microsoft.Extensions.Logging.EventLog-sourcelink.pdb", None),
+    ("pdb/symbolic/windows/Sentry.Samples.Console.Basic.pdb", None), // another build than the image beside it
+    ("pdb/symbolic/windows/portable.pdb", Some("pdb/symbolic/windows/integration.dll")),
+    ("pdb/symbolic/windows/source-links-only.pdb", None),
+    ("pdb/perfview/symbol-reader/CsPortableEmbeddedSource.pdb", None),
+    ("pdb/perfview/symbol-reader/CsPortableEscapeSourceLink.pdb", None),
+    ("pdb/perfview/symbol-reader/CsPortablePdb1.pdb", None),
+    ("pdb/perfview/symbol-reader/CsSourceGenerator.pdb", None),
+];
+
+pub const EMBEDDED: [&str; 2] = [
+    "pdb/symbolic/windows/Sentry.Samples.Console.Basic-embedded-ppdb.dll",
+    "pdb/symbolic/windows/Sentry.Samples.Console.Basic-embedded-ppdb-with-sources.dll",
+];
+
+/// The peer refuses a PDB whose SourceLink JSON has a comma behind its last pair, so it gets a blank for that comma.
+fn for_the_peer(file: &[u8]) -> Vec<u8> {
+    let mut file = file.to_owned();
+    let comma = b"http://server2/*\",";
+    if let Some(start) = file.windows(comma.len()).position(|bytes| bytes == comma) {
+        file[start + comma.len() - 1] = b' ';
+    }
+    file
+}
+
+/// What was compared in one PDB: methods with lines, and places where the line or the file changes.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Compared {
+    methods: u32,
+    changes: u32,
+}
+
+/// Asks the peer and us for the line at every IL offset of every method.
+fn compare(file: &[u8], name: &str, compared: &mut Compared) {
+    let mut converter = PortablePdbCacheConverter::new();
+    converter.process_portable_pdb(&PortablePdb::parse(&for_the_peer(file)).unwrap()).unwrap();
+    let mut cache = Vec::new();
+    converter.serialize(&mut cache).unwrap();
+    let peer = PortablePdbCache::parse(&cache).unwrap();
+
+    let pdb = ManagedPdb::open(file).unwrap();
+    for row in 1..2000 {
+        let both = |il_offset| {
+            let theirs = peer.lookup(row, il_offset);
+            let theirs = theirs.map(|line| SourceLine { file: line.file_name.to_owned(), line: line.line });
+            let ours = pdb.line(0x0600_0000 | row, il_offset);
+            assert_eq!(ours, theirs, "{name}, method {row}, IL {il_offset}");
+            ours
+        };
+        // Whatever lines a method has, it has one behind its last sequence point.
+        const BEHIND: u32 = 0x1FFF_FFFF;
+        if both(BEHIND).is_none() {
+            continue;
+        }
+        compared.methods += 1;
+        let mut before = None;
+        for il_offset in 0..3000 {
+            let line = both(il_offset);
+            compared.changes += u32::from(line != before);
+            before = line;
+        }
+        assert_eq!(before, both(BEHIND), "{name}, method {row} is longer");
+    }
+}
+
+/// Every PDB by its path, those from images as well; `None` where this machine has none.
+pub fn all_pdbs() -> Option<Vec<(&'static str, Vec<u8>)>> {
+    let mut all = Vec::new();
+    for (path, _) in PDBS {
+        all.push((path, real(path)?));
+    }
+    for path in EMBEDDED {
+        let file = real(path)?;
+        all.push((path, source::embedded(&Image::parse(&file).unwrap()).unwrap().unwrap()));
+    }
+    Some(all)
+}
+
+#[test]
+fn every_il_offset_of_every_method_has_the_peers_line() {
+    let Some(pdbs) = all_pdbs() else { return };
+    let mut compared = Compared::default();
+    for (path, file) in &pdbs {
+        compare(file, path, &mut compared);
+    }
+    assert_eq!(compared, Compared { methods: 407, changes: 1048 });
+}
+
+#[test]
+fn every_sequence_point_has_the_line_that_dotnet_itself_reads() {
+    let Some(pdbs) = all_pdbs() else { return };
+    let mut facts = Facts::new(include_str!("lines_portable.txt"));
+    for (path, file) in &pdbs {
+        facts.check(path, file);
+    }
+    assert_eq!(facts.end(), (1072, 54));
+}
+
+#[test]
+fn a_pdb_is_its_images() {
+    for (path, image) in PDBS {
+        let (Some(file), Some(image)) = (real(path), image) else { continue };
+        let pdb = ManagedPdb::open(&file).unwrap();
+        assert_eq!(pdb.kind(), PdbKind::Portable);
+        let image = real(image).unwrap();
+        let wanted = Image::parse(&image).unwrap().pdbs();
+        assert!(wanted.iter().any(|wanted| pdb.is(wanted.id) && wanted.id == pdb.id()), "{path}: {wanted:?}");
+    }
+}
+
+#[test]
+fn source_link_gives_addresses() {
+    const FAKE: &str = "https://contoso.com/fake-source-link-url/";
+    for (path, file, url) in [
+        (
+            "pdb/perfview/symbol-reader/CsPortableEscapeSourceLink.pdb",
+            r"C:\PerfViewTestData\CsPortableEscapeSourceLink\#Directory\Program.cs",
+            format!("{FAKE}CsPortableEscapeSourceLink/%23Directory/Program.cs"),
+        ),
+        (
+            "pdb/symbolic/windows/source-links-only.pdb",
+            r"C:\dev\dotnet\modules\Ben.Demystifier\src\A.cs",
+            "https://raw.githubusercontent.com/getsentry/Ben.Demystifier/\
+             6e72aa45b9fdca99ba94e811204cbb7cb2fd5220/src/A.cs"
+                .to_owned(),
+        ),
+        // The Windows PDB of a C# program has it in a stream of its own.
+        (
+            "pdb/perfview/symbol-reader/CsDesktopWithSourceLink.pdb",
+            r"C:\PerfViewTestData\CsDesktopWithSourceLink\Program.cs",
+            format!("{FAKE}CsDesktopWithSourceLink/Program.cs"),
+        ),
+        // With a comma behind the last pair.
+        ("pdb/symbolic/ppdb/SourceLink.pdbx", r"C:\a\b.cs", "http://server2//b.cs".to_owned()),
+    ] {
+        let Some(bytes) = real(path) else { return };
+        let pdb = ManagedPdb::open(&bytes).unwrap();
+        assert_eq!(pdb.source_link(file), Some(url), "{path}");
+        assert_eq!(pdb.source_link(r"X:\elsewhere.cs"), None);
+    }
+}

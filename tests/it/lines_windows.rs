@@ -1,0 +1,62 @@
+//! Source lines of real Windows PDBs of IL, against llvm-pdbutil.
+
+use etwprof::guid::Guid;
+use etwprof::symbols::debug_id::DebugId;
+use etwprof::symbols::managed::source::{ManagedPdb, ManagedPdbError};
+use etwprof::symbols::pe::{Image, PdbKind};
+
+use crate::lines_facts::Facts;
+use crate::r2r_real::real;
+
+pub const RUNTIME: &str = "pdb/perfview/Microsoft.Diagnostics.Runtime.pdb";
+pub const TUTORIAL: &str = "pdb/perfview/Tutorial.pdb";
+
+#[test]
+fn every_line_is_the_one_that_llvm_pdbutil_shows() {
+    let mut facts = Facts::new(include_str!("lines_windows.txt"));
+    for path in [
+        TUTORIAL,
+        "dotnet/symstore/HelloWorld.pdb",
+        "pdb/perfview/symbol-reader/CsDesktopProj.pdb",
+        "pdb/perfview/symbol-reader/CsDesktopWithSourceLink.pdb",
+        RUNTIME,
+    ] {
+        let Some(file) = real(path) else { return };
+        facts.check(path, &file);
+    }
+    assert_eq!(facts.end(), (173, 10));
+}
+
+#[test]
+fn a_pdb_is_its_images() {
+    for (path, image) in [
+        (TUTORIAL, "pdb/perfview/Tutorial.exe"),
+        ("dotnet/symstore/HelloWorld.pdb", "dotnet/symstore/HelloWorld.exe"),
+        (RUNTIME, "pdb/perfview/Microsoft.Diagnostics.Runtime.dll"),
+    ] {
+        let (Some(file), Some(image)) = (real(path), real(image)) else { return };
+        let pdb = ManagedPdb::open(&file).unwrap();
+        assert_eq!(pdb.kind(), PdbKind::Windows);
+        let [wanted] = &Image::parse(&image).unwrap().pdbs()[..] else { panic!("{path}") };
+        assert!(pdb.is(wanted.id) && pdb.id() == wanted.id);
+        assert!(!pdb.is(DebugId { age: wanted.id.age + 1, ..wanted.id }));
+        assert!(!pdb.is(DebugId { guid: Guid::ZERO, ..wanted.id }));
+    }
+}
+
+/// No line behind a method's IL, for a token that is no method's, or of a native PDB.
+#[test]
+fn what_has_no_line() {
+    let Some(file) = real(TUTORIAL) else { return };
+    let pdb = ManagedPdb::open(&file).unwrap();
+    assert_eq!(pdb.line(0x0600_0001, 40).unwrap().line, 19);
+    assert_eq!(pdb.line(0x0600_0001, 41), None);
+    assert_eq!(pdb.line(0x0600_0001, u32::MAX), None);
+    assert_eq!(pdb.line(0x0600_0005, 0), None);
+    assert_eq!(pdb.line(0, 0), None);
+
+    let native = real("pdb/perfview/symbol-reader/CppCon.pdb").unwrap();
+    let native = ManagedPdb::open(&native).unwrap();
+    assert!((0..100).all(|row| native.line(0x0600_0000 | row, 0).is_none()));
+    assert!(matches!(ManagedPdb::open(b"MZ"), Err(ManagedPdbError::Unknown)));
+}
