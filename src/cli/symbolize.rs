@@ -9,10 +9,17 @@ use etwprof::report::one_line;
 use etwprof::symbols::beside;
 use etwprof::symbols::identity;
 use etwprof::symbols::key::FileKey;
+use etwprof::symbols::lookup::Verdict;
+use etwprof::symbols::managed::r2r::R2rError;
+use etwprof::symbols::managed::source::ManagedPdb;
 use etwprof::symbols::native::{Location, NativeSymbols};
+use etwprof::symbols::path::SymbolPath;
 use etwprof::symbols::pe::Image;
 use etwprof::symbols::precompiled;
+use etwprof::symbols::sources::{Sources, Wanted};
 use etwprof::symbols::store::Request;
+use etwprof::trace::PdbId;
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::{output, symbols};
@@ -67,6 +74,7 @@ struct Entry<'a> {
     offset: Option<u32>,
     file: Option<&'a str>,
     line: Option<u32>,
+    url: Option<&'a str>,
     inlined: Vec<Inlined<'a>>,
     source: Option<&'static str>,
     approximate: bool,
@@ -80,7 +88,7 @@ struct Inlined<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn new(rva: u32, location: Option<&'a Location>) -> Self {
+    fn new(rva: u32, location: Option<&'a Location>, urls: Option<&'a FxHashMap<String, String>>) -> Self {
         let inlined = location.map_or(&[][..], |location| &location.inlined);
         Entry {
             rva,
@@ -88,6 +96,7 @@ impl<'a> Entry<'a> {
             offset: location.map(|location| location.offset),
             file: location.and_then(|location| location.file.as_deref()),
             line: location.and_then(|location| location.line),
+            url: location.and_then(|location| urls?.get(location.file.as_ref()?)).map(String::as_str),
             inlined: inlined
                 .iter()
                 .map(|call| Inlined { function: &call.function, file: call.file.as_deref(), line: call.line })
@@ -111,28 +120,30 @@ pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
         true => None,
         false => Some(Image::parse(&file).with_context(|| args.image.display().to_string())?),
     };
-    let pdb = match (&image, &args.pdb) {
-        (Some(_), Some(path)) => Some(open(path)?),
-        (Some(image), None) => find_pdb(args, image, quiet)?.map(|path| open(&path)).transpose()?,
-        (None, _) => None,
+    let given = args.pdb.as_deref().map(|path| Ok::<_, anyhow::Error>((path, open(path)?))).transpose()?;
+    let of_il = given.as_ref().filter(|(_, bytes)| identity::is_portable(bytes)).map(|(path, _)| *path);
+    let methods = match &image {
+        // A native PDB that the user gives is what they want.
+        Some(image) if image.is_managed() && given.is_some() == of_il.is_some() => {
+            methods(args, image, of_il, &rvas, quiet)?
+        }
+        _ => None,
+    };
+    let pdb = match (&image, given) {
+        (Some(_), Some((_, bytes))) if of_il.is_none() => Some(bytes),
+        (Some(image), None) if methods.is_none() => {
+            find_pdb(args, image, quiet)?.map(|path| open(&path)).transpose()?
+        }
+        _ => None,
     };
     let bytes = if is_pdb { Some(&*file) } else { pdb.as_deref() };
     let mut symbols = NativeSymbols::open(image.as_ref(), bytes).with_context(|| {
         let path = args.pdb.as_deref().unwrap_or(&args.image);
         format!("cannot use the symbols in {}", path.display())
     })?;
-
-    let managed = image.as_ref().filter(|image| pdb.is_none() && image.is_managed());
-    let precompiled = managed.map(|image| precompiled::locations(image, rvas.iter().copied()));
-    let precompiled = match precompiled {
-        Some(Err(error)) if !quiet => {
-            anstream::eprintln!("warning: {}: {error}", args.image.display());
-            None
-        }
-        other => other.and_then(Result::ok),
-    };
     let mut lookup = |rva: u32| {
-        precompiled.as_ref().and_then(|found| found.get(&rva).cloned()).or_else(|| symbols.lookup(rva))
+        let method = methods.as_ref().and_then(|methods| methods.locations.get(&rva).cloned());
+        method.or_else(|| symbols.lookup(rva))
     };
     let mut locations: Vec<_> = rvas.iter().map(|rva| (*rva, lookup(*rva))).collect();
     let found = locations.iter_mut().filter_map(|(_, location)| location.as_mut());
@@ -140,14 +151,86 @@ pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
         true => precompiled::keep_raw(found),
         false => precompiled::make_readable(found),
     }
+    let urls = methods.as_ref().map(|methods| &methods.urls);
     output::write(None, |mut out| {
         if args.json {
             let entries: Vec<_> =
-                locations.iter().map(|(rva, found)| Entry::new(*rva, found.as_ref())).collect();
+                locations.iter().map(|(rva, found)| Entry::new(*rva, found.as_ref(), urls)).collect();
             serde_json::to_writer(&mut out, &entries)?;
             return writeln!(out);
         }
         locations.iter().try_for_each(|(rva, location)| write_line(&mut out, *rva, location.as_ref()))
+    })
+}
+
+/// The .NET methods of a precompiled image.
+struct Methods {
+    locations: FxHashMap<u32, Location>,
+    /// Where source files lie on the web.
+    urls: FxHashMap<String, String>,
+}
+
+/// What the image's own tables and the PDB of its IL say; `None` if it has no ReadyToRun code.
+fn methods(
+    args: &Symbolize,
+    image: &Image<'_>,
+    pdb: Option<&Path>,
+    rvas: &[u32],
+    quiet: bool,
+) -> anyhow::Result<Option<Methods>> {
+    let mut sources = Sources::default();
+    let path = search_path(args)?;
+    if let Some(reference) = image.il_pdb() {
+        if let Some(given) = pdb
+            && let Verdict::Differs(found) = identity::check_pdb(given, reference.id)
+        {
+            bail!("--pdb: {} is {found}, the image needs {}", given.display(), reference.id);
+        }
+        let here = std::path::absolute(&args.image).context("the current folder")?;
+        sources.want([Wanted {
+            pdb: PdbId { name: reference.path, guid: reference.id.guid, age: reference.id.age },
+            image: String::new(),
+            key: Some((image.timestamp, image.size_of_image)),
+            here: Some(here),
+            pdb_here: pdb.map(Path::to_owned),
+        }]);
+        let talk = symbols::Talk::new(&path, args.offline, quiet);
+        let store = symbols::store(&path, args.offline, args.retry_failed);
+        sources.find(&store, &|name, state| talk.on(name, state));
+        talk.done();
+    }
+    let locations = |pdb: Option<&ManagedPdb<'_>>| {
+        let locations = precompiled::locations(image, rvas.iter().copied(), pdb)?;
+        let url = |file: &String| Some((file.clone(), pdb?.source_link(file)?));
+        let urls = locations.values().filter_map(|location| url(location.file.as_ref()?)).collect();
+        Ok::<_, R2rError>(Methods { locations, urls })
+    };
+    let id = image.il_pdb().map(|pdb| pdb.id.guid);
+    let found =
+        id.and_then(|id| sources.ask(&id, |pdb| locations(Some(pdb)))).unwrap_or_else(|| locations(None));
+    match found {
+        Ok(methods) => {
+            for report in sources.into_reports().iter().filter(|_| !quiet) {
+                symbols::without_lines(report);
+            }
+            Ok(Some(methods))
+        }
+        Err(error) => {
+            if !quiet {
+                anstream::eprintln!("warning: {}: {error}", args.image.display());
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// Beside the image, then along the symbol path.
+fn search_path(args: &Symbolize) -> anyhow::Result<SymbolPath> {
+    let image = std::path::absolute(&args.image).context("the current folder")?;
+    let path = symbols::symbol_path(&args.symbols)?;
+    Ok(match image.parent() {
+        Some(folder) => path.behind(folder.to_owned()),
+        None => path,
     })
 }
 
@@ -156,11 +239,7 @@ pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
 fn find_pdb(args: &Symbolize, image: &Image<'_>, quiet: bool) -> anyhow::Result<Option<PathBuf>> {
     let Some(wanted) = image.native_pdb() else { return Ok(None) };
     let image_path = std::path::absolute(&args.image).context("the current folder")?;
-    let path = symbols::symbol_path(&args.symbols)?;
-    let path = match image_path.parent() {
-        Some(folder) => path.behind(folder.to_owned()),
-        None => path,
-    };
+    let path = search_path(args)?;
     let store = symbols::store(&path, args.offline, args.retry_failed);
     let key = FileKey::pdb(&wanted.path, wanted.id.guid.to_bytes(), wanted.id.age);
     let hints = beside::places(&image_path, &wanted);

@@ -12,10 +12,11 @@ use etwprof::report::{bytes, count, one_line};
 use etwprof::symbols::lookup::Attempt;
 use etwprof::symbols::path::{Element, SymbolPath, Tier};
 use etwprof::symbols::resolver::{self, Hit, ModuleReport, Options, Symbols};
+use etwprof::symbols::sources::SourceReport;
 use etwprof::symbols::store::{Progress, Store, StoreOptions, user_cache};
 use etwprof::symbols::verdict::Verdict;
 use etwprof::symbols::{Names, Unnamed, Wanted};
-use etwprof::trace::Trace;
+use etwprof::trace::{Trace, file_name};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -43,20 +44,20 @@ pub(super) fn named(trace: &Trace, filter: &Filter, args: &args::Symbols, quiet:
     let wanted = Wanted::default();
     let bare = Profile::new(trace, filter, &wanted, naming);
     let samples = bare.samples_by_module();
-    let hits = wanted.into_addresses().into_iter().map(|(module, rvas)| Hit {
+    let hits = wanted.addresses().into_iter().map(|(module, rvas)| Hit {
         module,
         samples: samples.get(&module).copied().unwrap_or(0),
         rvas,
     });
-    let options = Options { samples: bare.balance.kept, min_share: args.min_module_share };
+    let options = Options { samples: bare.balance.kept, min_share: args.min_module_share, lines: args.lines };
     if let Some(missing) = args.images.iter().find(|folder| !folder.is_dir()) {
         bail!("--images: {} is not a folder", missing.display());
     }
     let path = symbol_path(&args.symbols)?.behind_trees(args.images.iter().cloned());
     let store = store(&path, args.offline, args.retry_failed);
     let talk = Talk::new(&path, args.offline, quiet);
-    let symbols =
-        resolver::resolve(trace, hits.collect(), &store, &options, &|name, state| talk.on(name, state));
+    let on_progress = |name: &str, state: Progress<'_>| talk.on(name, state);
+    let symbols = resolver::resolve(trace, hits.collect(), &wanted.places(), &store, &options, &on_progress);
     talk.done();
     Ok(Named { profile: Profile::new(trace, filter, &symbols, naming), symbols })
 }
@@ -146,6 +147,12 @@ impl Talk {
 /// How much of the profile has names, the files that were found and not used, and the modules that hurt most, on
 /// stderr.
 pub(super) fn closing_lines(trace: &Trace, named: &Named) {
+    const SHOWN: usize = 3;
+    let without: Vec<_> = named.symbols.sources.iter().filter(|report| !report.is_used()).collect();
+    without.iter().take(SHOWN).for_each(|report| without_lines(report));
+    if without.len() > SHOWN {
+        anstream::eprintln!("  {} more PDBs of .NET modules are missing", without.len() - SHOWN);
+    }
     let modules = &named.symbols.modules;
     if modules.is_empty() {
         return;
@@ -161,7 +168,6 @@ pub(super) fn closing_lines(trace: &Trace, named: &Named) {
         modules.iter().filter(|module| module.named > 0).count(),
         modules.len()
     );
-    const SHOWN: usize = 3;
     let wrong: Vec<&Attempt> = modules
         .iter()
         .filter(|module| !matches!(module.verdict, Verdict::Mismatch { .. }))
@@ -182,6 +188,17 @@ pub(super) fn closing_lines(trace: &Trace, named: &Named) {
     if hidden > 0 {
         anstream::eprintln!("  {hidden} more; `etwprof symbols` lists all");
     }
+}
+
+/// Says why there are no source lines of a .NET module; nothing if there are.
+pub(super) fn without_lines(report: &SourceReport) {
+    let pdb = one_line(file_name(&report.pdb));
+    let reason = match (&report.unreadable, &report.from) {
+        (Some(reason), Some(from)) => format!("{}: {reason}", from.display()),
+        (None, Some(_)) => return,
+        (_, None) => report.reason().map_or("not found".to_owned(), ToString::to_string),
+    };
+    anstream::eprintln!("warning: no source lines by {pdb}: {}", one_line(&reason));
 }
 
 /// Names a file of another build.

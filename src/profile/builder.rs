@@ -11,7 +11,8 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::event::Ticks;
 use crate::prefix_tree::{NodeId, PrefixTree};
-use crate::symbols::{FunctionName, Names};
+use crate::symbols::managed::source::il_offset;
+use crate::symbols::{FunctionName, IlPlace, Names};
 use crate::trace::code::{Body, CodeAt};
 use crate::trace::{self, Context, Located, Mapping, ProcessId, Trace};
 
@@ -195,15 +196,21 @@ impl Builder<'_> {
         let mut remembered = Remembered::new(located, code);
         match (mapping, code.body.and_then(|body| trace.code.body(body))) {
             (mapping, Some(body)) if mapping.is_none_or(|mapping| mapping.start <= body.from) => {
-                self.push(self.naming.body(trace, body, ""));
+                let line = self.line_in(body, looked_up);
+                self.push(self.naming.body(trace, body, "", line));
             }
             (mapping, _) => {
-                let named = mapping.is_some_and(|mapping| self.name_address(site, mapping, kernel));
+                let precompiled = match kernel {
+                    true => CodeAt::NOTHING,
+                    false => trace.code.precompiled_at(site.process, looked_up, time),
+                };
+                let line = precompiled.body.and_then(|body| trace.code.body(body));
+                let line = line.map(|body| self.line_in(body, looked_up)).unwrap_or_default();
+                let named = mapping.is_some_and(|mapping| self.name_address(site, mapping, kernel, &line));
+                if named && !line.is_empty() {
+                    remembered.narrow(precompiled);
+                }
                 if !named {
-                    let precompiled = match kernel {
-                        true => CodeAt::NOTHING,
-                        false => trace.code.precompiled_at(site.process, looked_up, time),
-                    };
                     remembered.narrow(precompiled);
                     let body = precompiled.body.and_then(|body| trace.code.body(body));
                     // One without a known end does not reach into another image.
@@ -211,7 +218,7 @@ impl Builder<'_> {
                         !body.open_ended || mapping.is_some_and(|mapping| mapping.base <= body.start)
                     };
                     let body = body.filter(is_inside);
-                    self.name_without_symbols(site, mapping, body, kernel);
+                    self.name_without_symbols(site, mapping, body.map(|body| (body, line)), kernel);
                 }
             }
         }
@@ -220,8 +227,21 @@ impl Builder<'_> {
         remembered
     }
 
-    /// The functions that symbols have for an address of an image; false if they have none.
-    fn name_address(&mut self, site: Site, mapping: &Mapping, kernel: bool) -> bool {
+    /// ` (file:line)` of an address in a body, if wanted and known.
+    fn line_in(&self, body: &Body, address: u64) -> String {
+        let naming = self.naming;
+        let line = || {
+            let native = u32::try_from(address.checked_sub(body.start)?).ok()?;
+            let offset = il_offset(self.trace.code.il_map(body), native)?;
+            self.names.source(body.module?, IlPlace { token: body.token, offset })
+        };
+        let line = if naming.lines { line() } else { None };
+        line.map(|line| naming.line(Some(&line.file), Some(line.line))).unwrap_or_default()
+    }
+
+    /// The functions that symbols have for an address of an image; false if they have none. `line` is that of a .NET
+    /// method for which they have no line.
+    fn name_address(&mut self, site: Site, mapping: &Mapping, kernel: bool, line: &str) -> bool {
         let rva = site.address - mapping.base;
         let category = if kernel { Category::Kernel } else { self.categories.of(mapping.module) };
         let module_name = module_name(self.trace, mapping);
@@ -237,8 +257,8 @@ impl Builder<'_> {
                     Frame::code(text, category.of_function(name)).into()
                 }
                 FunctionName::Method(method) => {
-                    let line = naming.line(function.file.as_deref(), function.line);
-                    naming.precompiled(module_name, method, &line)
+                    let own = naming.line(function.file.as_deref(), function.line);
+                    naming.precompiled(module_name, method, if own.is_empty() { line } else { &own })
                 }
             };
             draft.frame.module = module;
@@ -253,13 +273,13 @@ impl Builder<'_> {
         &mut self,
         site: Site,
         mapping: Option<&Mapping>,
-        body: Option<&Body>,
+        body: Option<(&Body, String)>,
         kernel: bool,
     ) {
         let module = mapping.map(|mapping| mapping.module);
-        if let Some(body) = body {
+        if let Some((body, line)) = body {
             let image = mapping.map_or("", |mapping| module_name(self.trace, mapping));
-            let mut draft = self.naming.body(self.trace, body, image);
+            let mut draft = self.naming.body(self.trace, body, image, line);
             draft.frame.module = module;
             return self.push(draft);
         }

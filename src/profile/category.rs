@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use crate::trace::code::{Body, BodyKind};
-use crate::trace::{Module, ModuleId, Trace, file_name};
+use crate::trace::{Module, ModuleId, Trace, file_name, without_volume};
 
 /// What kind of code a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -139,19 +139,9 @@ fn of_image(module: &Module) -> Category {
     }
 }
 
-/// `\dir\file` of `C:\dir\file` and of `\Device\HarddiskVolume3\dir\file`, in lower case.
-fn without_volume(path: &str) -> String {
-    let path = path.to_ascii_lowercase();
-    let rest = match path.strip_prefix(r"\device\") {
-        Some(rest) => rest.find('\\').and_then(|at| rest.get(at..)),
-        None => path.split_once(':').map(|(_, rest)| rest),
-    };
-    rest.unwrap_or(&path).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Category, of_image, without_volume};
+    use super::{Category, of_image};
     use crate::trace::Module;
 
     fn module(path: &str) -> Module {
@@ -188,12 +178,5 @@ mod tests {
         assert_eq!(Category::Runtime.of_function("SVR::gc_heap::plan_phase"), Category::Gc);
         assert_eq!(Category::Runtime.of_function("JIT_New"), Category::Runtime);
         assert_eq!(Category::Native.of_function("WKS::gc_heap::x"), Category::Native);
-    }
-
-    #[test]
-    fn paths_compare_without_their_volumes() {
-        assert_eq!(without_volume(r"C:\A\b.dll"), r"\a\b.dll");
-        assert_eq!(without_volume(r"\Device\HarddiskVolume12\A\b.dll"), r"\a\b.dll");
-        assert_eq!(without_volume("b.dll"), "b.dll");
     }
 }

@@ -45,8 +45,8 @@ impl From<Frame> for Draft {
 
 impl Naming {
     /// The frame of a body: `module!Namespace.Type.Method`. `image` is the name of the image that it is in, which
-    /// tells the module where no event does.
-    pub(super) fn body(self, trace: &Trace, body: &Body, image: &str) -> Draft {
+    /// tells the module where no event does; `line` follows the name.
+    pub(super) fn body(self, trace: &Trace, body: &Body, image: &str, line: String) -> Draft {
         let module = body.module.and_then(|module| trace.code.module(module));
         let prefix = module_prefix(module.map_or(image, |module| module.name()));
         let category = Category::of_body(body);
@@ -72,7 +72,7 @@ impl Naming {
                 type_args: String::new(),
                 signature: name.signature.to_owned(),
             },
-            remark: String::new(),
+            remark: line,
         };
         self.method(method, category)
     }

@@ -22,7 +22,7 @@ pub fn check_pdb(path: &Path, wanted: DebugId) -> Verdict {
         Ok(bytes) => bytes,
         Err(error) => return Verdict::Unreadable(error.to_string()),
     };
-    if bytes.starts_with(&METADATA) {
+    if is_portable(&bytes) {
         return match portable_guid(&bytes) {
             Some(guid) if guid == wanted.guid => Verdict::Matches,
             Some(guid) => Verdict::Differs(format!("{guid} (portable)")),
@@ -87,6 +87,11 @@ impl ImageEvidence {
             _ => true,
         }
     }
+}
+
+/// True for the bytes of a portable PDB.
+pub fn is_portable(bytes: &[u8]) -> bool {
+    bytes.starts_with(&METADATA)
 }
 
 /// True for a portable PDB, which tells nothing of machine code.

@@ -147,18 +147,23 @@ impl Lookup {
 
     /// The most telling failure: a wrong file or a server's trouble says more than "not there".
     pub fn reason(&self) -> Option<&Attempt> {
-        let rank = |o: &Outcome| match o {
-            Outcome::Found => 0,
-            // Paths that the trace happens to name.
-            Outcome::OtherSystem | Outcome::RefusedHint(_) => 1,
-            Outcome::NotThere => 2,
-            Outcome::Offline => 3,
-            Outcome::Remembered { .. } => 4,
-            _ => 5,
-        };
-        // The first of the highest rank: `max_by_key` would give the last.
-        self.attempts.iter().rev().max_by_key(|a| rank(&a.outcome))
+        most_telling(&self.attempts)
     }
+}
+
+/// The most telling of the answers.
+pub(super) fn most_telling(attempts: &[Attempt]) -> Option<&Attempt> {
+    let rank = |o: &Outcome| match o {
+        Outcome::Found => 0,
+        // Paths that the trace happens to name.
+        Outcome::OtherSystem | Outcome::RefusedHint(_) => 1,
+        Outcome::NotThere => 2,
+        Outcome::Offline => 3,
+        Outcome::Remembered { .. } => 4,
+        _ => 5,
+    };
+    // The first of the highest rank: `max_by_key` would give the last.
+    attempts.iter().rev().max_by_key(|a| rank(&a.outcome))
 }
 
 impl fmt::Display for Place {

@@ -20,14 +20,17 @@ pub mod lookup;
 pub mod managed;
 mod names;
 pub mod native;
+mod parallel;
 pub mod path;
 pub mod pe;
 pub mod precompiled;
 pub mod resolver;
 mod search;
 mod server;
+pub mod sources;
 pub mod store;
 mod tree;
 pub mod verdict;
 
-pub use names::{Function, FunctionName, Names, Precompiled, Unnamed, Wanted};
+pub use managed::source::SourceLine;
+pub use names::{Function, FunctionName, IlPlace, Names, Precompiled, Unnamed, Wanted};

@@ -1,11 +1,14 @@
 //! What symbols say of a code address.
 
 use std::cell::RefCell;
+use std::hash::Hash;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::managed::RawName;
+use super::managed::source::SourceLine;
 use crate::trace::ModuleId;
+use crate::trace::code::ManagedModuleId;
 
 /// A function at a code address: the one whose code it is, or one that the compiler put into it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,6 +52,20 @@ pub trait Names {
     ///
     /// `rva` is the address to look up: of a return address, the byte before it.
     fn functions(&self, module: ModuleId, rva: u64) -> &[Function];
+
+    /// The source line of a place in the IL of a module; `None` if nothing is known.
+    fn source(&self, _module: ManagedModuleId, _place: IlPlace) -> Option<&SourceLine> {
+        None
+    }
+}
+
+/// A place in the IL of a .NET method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IlPlace {
+    /// The metadata token of the method: `0x06......`.
+    pub token: u32,
+    /// Bytes from the start of its IL.
+    pub offset: u32,
 }
 
 /// Knows no names.
@@ -61,25 +78,44 @@ impl Names for Unnamed {
     }
 }
 
-/// Knows no names, and remembers what was asked: the addresses that symbols are needed for.
+/// Knows no names, and remembers what was asked: what symbols are needed for.
 #[derive(Debug, Default)]
-pub struct Wanted(RefCell<FxHashMap<ModuleId, FxHashSet<u64>>>);
+pub struct Wanted {
+    addresses: RefCell<Asked<ModuleId, u64>>,
+    places: RefCell<Asked<ManagedModuleId, IlPlace>>,
+}
+
+type Asked<Module, Place> = FxHashMap<Module, FxHashSet<Place>>;
 
 impl Names for Wanted {
     fn functions(&self, module: ModuleId, rva: u64) -> &[Function] {
-        self.0.borrow_mut().entry(module).or_default().insert(rva);
+        self.addresses.borrow_mut().entry(module).or_default().insert(rva);
         &[]
+    }
+
+    fn source(&self, module: ManagedModuleId, place: IlPlace) -> Option<&SourceLine> {
+        self.places.borrow_mut().entry(module).or_default().insert(place);
+        None
     }
 }
 
 impl Wanted {
-    /// The addresses by module, in order.
-    pub fn into_addresses(self) -> FxHashMap<ModuleId, Vec<u64>> {
-        let sorted = |rvas: FxHashSet<u64>| {
-            let mut rvas: Vec<u64> = rvas.into_iter().collect();
-            rvas.sort_unstable();
-            rvas
-        };
-        self.0.into_inner().into_iter().map(|(module, rvas)| (module, sorted(rvas))).collect()
+    /// The addresses by image, in order.
+    pub fn addresses(&self) -> FxHashMap<ModuleId, Vec<u64>> {
+        sorted(&self.addresses.borrow())
     }
+
+    /// The places in IL by module, in order.
+    pub fn places(&self) -> FxHashMap<ManagedModuleId, Vec<IlPlace>> {
+        sorted(&self.places.borrow())
+    }
+}
+
+fn sorted<M: Copy + Eq + Hash, P: Copy + Ord>(asked: &Asked<M, P>) -> FxHashMap<M, Vec<P>> {
+    let sorted = |places: &FxHashSet<P>| {
+        let mut places: Vec<P> = places.iter().copied().collect();
+        places.sort_unstable();
+        places
+    };
+    asked.iter().map(|(module, places)| (*module, sorted(places))).collect()
 }

@@ -286,6 +286,13 @@ impl<'a> Image<'a> {
         windows.min_by_key(|pdb| !pdb.file_name().to_ascii_lowercase().ends_with(".ni.pdb"))
     }
 
+    /// The PDB of the IL of a .NET image, portable or not.
+    pub fn il_pdb(&self) -> Option<PdbReference> {
+        let of_il = |pdb: &PdbReference| !pdb.file_name().to_ascii_lowercase().ends_with(".ni.pdb");
+        let pdbs = self.pdbs().into_iter().filter(|pdb| pdb.kind == PdbKind::Portable || of_il(pdb));
+        pdbs.min_by_key(|pdb| pdb.kind != PdbKind::Portable)
+    }
+
     /// The portable PDB inside the image: its size when inflated, in bytes, and its raw deflate stream.
     pub fn embedded_pdb(&self) -> Option<(u32, &'a [u8])> {
         self.debug_records().filter(|(record, _)| record.typ.get(LE).0 == 17).find_map(|(_, data)| {

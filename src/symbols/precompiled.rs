@@ -4,30 +4,41 @@ use rustc_hash::FxHashMap;
 
 use super::managed::names::distinct;
 use super::managed::r2r::{R2rError, R2rImage};
+use super::managed::source::{ManagedPdb, il_offset};
 use super::native::{Location, Source};
 use super::pe::Image;
 
 /// What the image's own tables say of `rvas`; an address that belongs to no method is left out. Methods have
 /// their names as the runtime writes them; [`make_readable`] and [`keep_raw`] make the text.
 ///
+/// `pdb` is that of the IL, for source lines.
+///
 /// # Errors
 /// [`R2rError`] for an image without ReadyToRun code.
 pub fn locations(
     image: &Image<'_>,
     rvas: impl IntoIterator<Item = u32>,
+    pdb: Option<&ManagedPdb<'_>>,
 ) -> Result<FxHashMap<u32, Location>, R2rError> {
     let image = R2rImage::parse(image)?;
+    // A composite image has the tokens of several assemblies.
+    let pdb = pdb.filter(|_| !image.is_composite());
     // Several addresses are of one method; its name is made once.
-    let mut names = FxHashMap::default();
+    let mut known = FxHashMap::default();
     let location = |rva| {
         let (method, offset) = image.lookup(rva)?;
-        let name = names.entry(method.index()).or_insert_with(|| method.name());
+        let (name, il_map) = known
+            .entry(method.index())
+            .or_insert_with(|| (method.name(), if pdb.is_some() { method.il_map() } else { Vec::new() }));
+        let line =
+            pdb.zip(method.token()).and_then(|(pdb, token)| pdb.line(token, il_offset(il_map, offset)?));
+        let (file, line) = line.map_or((None, None), |line| (Some(line.file), Some(line.line)));
         let location = Location {
             function: String::new(),
             method: Some(Box::new(name.clone())),
             offset,
-            file: None,
-            line: None,
+            file,
+            line,
             inlined: Vec::new(),
             source: Source::R2r,
             // P/Invokes of one signature share their marshalling code: the first one's name alone would be a guess.

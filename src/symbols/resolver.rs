@@ -8,12 +8,7 @@
 //! is no PDB, for its exports. Where there is one, an image that is here already helps: its exception table bounds
 //! public symbols, which have no size.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
@@ -22,14 +17,18 @@ use super::debug_id::DebugId;
 use super::identity::{self, ImageEvidence};
 use super::key::FileKey;
 use super::lookup::{Attempt, Lookup};
-use super::names::{Function, FunctionName, Names, Precompiled};
+use super::managed::source::{ManagedPdb, SourceLine};
+use super::names::{Function, FunctionName, IlPlace, Names, Precompiled};
 use super::native::{Location, NativeError, NativeSymbols, Source};
+use super::parallel::{guarded, in_parallel};
 use super::pe::Image;
 use super::precompiled;
+use super::sources::{self, SourceReport, Sources, Wanted};
 use super::store::{Progress, Request, Store};
 use super::verdict::Verdict;
 use crate::mmap::Mapped;
-use crate::trace::{Module, ModuleId, Trace};
+use crate::trace::code::ManagedModuleId;
+use crate::trace::{Module, ModuleId, PdbId, Trace};
 
 /// A module that samples hit.
 #[derive(Clone, Debug)]
@@ -49,14 +48,19 @@ pub struct Options {
     pub samples: u64,
     /// Skip modules with a smaller share, in percent.
     pub min_share: f64,
+    /// Find the source lines of .NET methods too.
+    pub lines: bool,
 }
 
 /// The names of a trace, and what became of its modules.
 #[derive(Debug, Default)]
 pub struct Symbols {
     functions: FxHashMap<ModuleId, Named>,
+    lines: FxHashMap<(ManagedModuleId, IlPlace), SourceLine>,
     /// One for each hit module, biggest share first.
     pub modules: Vec<ModuleReport>,
+    /// One for each PDB of IL that source lines were wanted of.
+    pub sources: Vec<SourceReport>,
 }
 
 /// By RVA, outermost function first.
@@ -90,15 +94,20 @@ impl Names for Symbols {
     fn functions(&self, module: ModuleId, rva: u64) -> &[Function] {
         self.functions.get(&module).and_then(|of_module| of_module.get(&rva)).map_or(&[], Vec::as_slice)
     }
+
+    fn source(&self, module: ManagedModuleId, place: IlPlace) -> Option<&SourceLine> {
+        self.lines.get(&(module, place))
+    }
 }
 
 /// Told of each file that is looked for, by its name. Called from several threads.
 pub type OnProgress<'a> = dyn Fn(&str, Progress<'_>) + Sync + 'a;
 
-/// Finds the symbols of `hits` and names their addresses.
+/// Finds the symbols of `hits` and names their addresses, and the lines of `places` if the options say so.
 pub fn resolve(
     trace: &Trace,
     mut hits: Vec<Hit>,
+    places: &FxHashMap<ManagedModuleId, Vec<IlPlace>>,
     store: &Store,
     options: &Options,
     progress: &OnProgress<'_>,
@@ -109,8 +118,14 @@ pub fn resolve(
     find_images(&mut work, store, progress);
     // An image may have told the PDB that the trace does not.
     find_pdbs(&mut work, store, progress);
-    let resolved = in_parallel(&work, Work::resolve);
-    let mut symbols = Symbols::default();
+    let mut sources = Sources::default();
+    if options.lines {
+        sources.want(work.iter().filter_map(Work::il_pdb));
+        sources.want(places.keys().filter_map(|module| sources::pdb_of(trace, *module)));
+        sources.find(store, progress);
+    }
+    let resolved = in_parallel(&work, |work| work.resolve(&sources));
+    let mut symbols = Symbols { lines: sources.lines(trace, places), ..Symbols::default() };
     for (work, (functions, verdict)) in work.into_iter().zip(resolved) {
         let named = functions.len();
         symbols.functions.insert(work.hit.module, functions);
@@ -123,6 +138,7 @@ pub fn resolve(
             attempts: work.attempts(),
         });
     }
+    symbols.sources = sources.into_reports();
     symbols
 }
 
@@ -188,15 +204,15 @@ impl<'a> Work<'a> {
     }
 
     /// Names the addresses with what was found.
-    fn resolve(&self) -> (Named, Verdict) {
+    fn resolve(&self, sources: &Sources) -> (Named, Verdict) {
         let nothing = |verdict| (Named::default(), verdict);
         if self.skipped {
             return nothing(Verdict::Skipped { percent: self.percent });
         }
-        guarded(|| self.name_addresses()).unwrap_or_else(|reason| nothing(self.unreadable(&reason)))
+        guarded(|| self.name_addresses(sources)).unwrap_or_else(|reason| nothing(self.unreadable(&reason)))
     }
 
-    fn name_addresses(&self) -> Result<(Named, Verdict), String> {
+    fn name_addresses(&self, sources: &Sources) -> Result<(Named, Verdict), String> {
         let open = |path: &Path| Mapped::open(path).map_err(|error| error.to_string());
         let pdb_path = self.found_pdb().filter(|path| !identity::is_portable_pdb(path));
         let pdb = pdb_path.map(open).transpose()?;
@@ -216,7 +232,11 @@ impl<'a> Work<'a> {
         let mut best = None;
         let rvas = || self.hit.rvas.iter().filter_map(|rva| u32::try_from(*rva).ok());
         let image = image.as_ref().filter(|image| pdb.is_none() && image.is_managed());
-        let precompiled = image.and_then(|image| precompiled::locations(image, rvas()).ok());
+        let precompiled = image.and_then(|image| {
+            let of = |pdb: Option<&ManagedPdb<'_>>| precompiled::locations(image, rvas(), pdb).ok();
+            let id = image.il_pdb().map(|pdb| pdb.id.guid);
+            id.and_then(|id| sources.ask(&id, |pdb| of(Some(pdb)))).unwrap_or_else(|| of(None))
+        });
         let mut precompiled = precompiled.unwrap_or_default();
         for rva in rvas() {
             if let Some(location) = precompiled.remove(&rva).or_else(|| symbols.lookup(rva)) {
@@ -236,6 +256,21 @@ impl<'a> Work<'a> {
             None => self.without_names(),
         };
         Ok((named, verdict))
+    }
+
+    /// The PDB of the IL that a precompiled image was made from.
+    fn il_pdb(&self) -> Option<Wanted> {
+        let path = self.found_image()?;
+        let bytes = Mapped::open(path).ok()?;
+        let image = Image::parse(&bytes).ok().filter(Image::is_managed)?;
+        let pdb = image.il_pdb()?;
+        Some(Wanted {
+            pdb: PdbId { name: pdb.path, guid: pdb.id.guid, age: pdb.id.age },
+            image: self.module.path.clone(),
+            key: Some((image.timestamp, image.size_of_image)),
+            here: Some(path.to_owned()),
+            pdb_here: None,
+        })
     }
 
     /// Why no address has a name.
@@ -362,16 +397,16 @@ fn find_images(work: &mut [Work<'_>], store: &Store, progress: &OnProgress<'_>) 
     }
 }
 
-/// A file to find for the module at an index.
-struct Search<V> {
-    index: usize,
-    key: FileKey,
-    hints: Vec<PathBuf>,
-    ask_servers: bool,
-    verify: V,
+/// A file to find for the thing at an index.
+pub(super) struct Search<V> {
+    pub(super) index: usize,
+    pub(super) key: FileKey,
+    pub(super) hints: Vec<PathBuf>,
+    pub(super) ask_servers: bool,
+    pub(super) verify: V,
 }
 
-fn find_all<V: Fn(&Path) -> super::lookup::Verdict + Sync>(
+pub(super) fn find_all<V: Fn(&Path) -> super::lookup::Verdict + Sync>(
     searches: &[Search<V>],
     store: &Store,
     progress: &OnProgress<'_>,
@@ -386,50 +421,10 @@ fn find_all<V: Fn(&Path) -> super::lookup::Verdict + Sync>(
     searches.iter().map(|search| search.index).zip(found).collect()
 }
 
-/// Damaged symbols are an error and not a panic. Should a reader break that promise, it costs one module.
-fn guarded<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    let because = |payload: Box<dyn Any + Send>| {
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let text = text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("it does not say why");
-        Err(format!("its reader failed: {text}"))
-    };
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(because)
-}
-
-/// Does the work over all processors; answers are in the order of the work.
-fn in_parallel<W: Sync, R: Send>(work: &[W], each: impl Fn(&W) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(work.len()));
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(work.len());
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = work.get(index) else { return };
-                    let result = each(item);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{guarded, in_parallel, system_time};
+    use super::system_time;
     use std::time::{Duration, SystemTime};
-
-    #[test]
-    fn a_panic_costs_one_module() {
-        let answers = in_parallel(&[1, 0, 2], |number| {
-            guarded(|| if *number == 0 { panic!("no {number}") } else { Ok(10 * number) })
-        });
-        assert_eq!(answers, [Ok(10), Err("its reader failed: no 0".to_owned()), Ok(20)]);
-    }
 
     #[test]
     fn file_times_become_system_times() {

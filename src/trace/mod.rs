@@ -24,7 +24,7 @@ pub use code::Code;
 pub use images::{Module, ModuleId, PdbId};
 pub use lifetimes::Life;
 pub use mappings::{Mapping, Mappings};
-pub use paths::{Paths, file_name};
+pub use paths::{Paths, file_name, same_file, without_volume};
 pub use processes::{Process, ProcessId, Thread, ThreadId};
 pub use space::Located;
 

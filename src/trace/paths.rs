@@ -110,9 +110,24 @@ pub fn file_name(path: &str) -> &str {
     path.rsplit(['\\', '/']).next().unwrap_or(path)
 }
 
+/// `\dir\file` of `C:\dir\file` and of `\Device\HarddiskVolume3\dir\file`, in lower case.
+pub fn without_volume(path: &str) -> String {
+    let path = path.to_ascii_lowercase();
+    let rest = match path.strip_prefix(r"\device\") {
+        Some(rest) => rest.find('\\').and_then(|at| rest.get(at..)),
+        None => path.split_once(':').map(|(_, rest)| rest),
+    };
+    rest.unwrap_or(&path).to_owned()
+}
+
+/// Whether two paths, each with a drive or a volume in front, are of one file.
+pub fn same_file(a: &str, b: &str) -> bool {
+    file_name(a).eq_ignore_ascii_case(file_name(b)) && without_volume(a) == without_volume(b)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Paths, file_name};
+    use super::{Paths, file_name, same_file, without_volume};
 
     fn paths() -> Paths {
         let mut paths = Paths::default();
@@ -162,5 +177,14 @@ mod tests {
         assert_eq!(file_name(r"C:\a\b.dll"), "b.dll");
         assert_eq!(file_name("d:/x/y.pdb"), "y.pdb");
         assert_eq!(file_name("z.sys"), "z.sys");
+    }
+
+    #[test]
+    fn paths_compare_without_their_volumes() {
+        assert_eq!(without_volume(r"C:\A\b.dll"), r"\a\b.dll");
+        assert_eq!(without_volume(r"\Device\HarddiskVolume12\A\b.dll"), r"\a\b.dll");
+        assert_eq!(without_volume("b.dll"), "b.dll");
+        assert!(same_file(r"C:\A\b.dll", r"\Device\HarddiskVolume3\a\B.dll"));
+        assert!(!same_file(r"C:\A\b.dll", r"C:\b.dll"));
     }
 }

@@ -9,7 +9,7 @@ use tempfile::{TempDir, tempdir};
 
 use crate::store_support::pdb_of_image;
 use crate::support::command::{Output, command, output};
-use crate::synth::{Etl, Guid, Image, Process, START, Thread, image_id};
+use crate::synth::{Etl, Guid, Image, IntoEvent, Process, START, Thread, image_id};
 
 pub const PROCESS: u32 = 4200;
 pub const NAME: &str = "app.exe";
@@ -115,6 +115,12 @@ impl Recording {
     /// When it was recorded, as FILETIME.
     pub fn recorded(mut self, filetime: i64) -> Recording {
         self.etl = self.etl.start_time(filetime);
+        self
+    }
+
+    /// Another event, before all samples.
+    pub fn event(mut self, event: impl IntoEvent) -> Recording {
+        self.etl = self.etl.event(0, START + 5_000, event);
         self
     }
 

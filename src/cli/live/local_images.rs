@@ -11,7 +11,7 @@ use etwprof::trace::{Module, PdbId, Trace};
 pub(super) fn identify(trace: &mut Trace, filter: &Filter) {
     let wanted = Wanted::default();
     Profile::new(trace, filter, &wanted, Naming { inlined: false, ..Naming::default() });
-    for module in wanted.into_addresses().into_keys() {
+    for module in wanted.addresses().into_keys() {
         if let Some(module) = trace.modules.get_mut(module.0 as usize)
             && (module.timestamp == 0 || module.pdb.is_none())
         {

@@ -117,6 +117,16 @@ impl<'d> R2rImage<'d> {
     }
 }
 
+impl R2rImage<'_> {
+    /// The token of the method that an instance is of, if it is one of the image's only assembly.
+    pub(super) fn own_instance_token(&self, offset: u32) -> Option<u32> {
+        let signature = InstanceSignature::read(self.instances, offset).filter(|_| !self.is_composite())?;
+        let is_definition = signature.flags & (SLOT_INSTEAD_OF_TOKEN | MEMBER_REF_TOKEN) == 0;
+        let is_own = signature.method_module().or(signature.module).unwrap_or(0) == 0;
+        (is_definition && is_own).then_some(0x0600_0000 | signature.row)
+    }
+}
+
 const CORE_LIBRARY: &str = "System.Private.CoreLib";
 
 /// Fills in a method definition's name and signature, and its type unless that is known already.

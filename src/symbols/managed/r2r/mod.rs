@@ -343,11 +343,12 @@ impl<'i, 'd> Method<'i, 'd> {
         (first..after).map(move |index| Method { image, index })
     }
 
-    /// The metadata token `0x06......`; `None` for an instantiation, whose token may be another module's.
+    /// The metadata token `0x06......` in the image's own assembly, in a composite image in the method's; `None` for an
+    /// instantiation of another assembly's method.
     pub fn token(&self) -> Option<u32> {
         match self.entry()?.source {
             Source::Definition { row, .. } => Some(0x0600_0000 | row),
-            Source::Instance { .. } => None,
+            Source::Instance { offset } => self.image.own_instance_token(offset),
         }
     }
 
