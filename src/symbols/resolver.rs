@@ -232,12 +232,16 @@ impl<'a> Work<'a> {
         let mut best = None;
         let rvas = || self.hit.rvas.iter().filter_map(|rva| u32::try_from(*rva).ok());
         let image = image.as_ref().filter(|image| pdb.is_none() && image.is_managed());
-        let precompiled = image.and_then(|image| {
-            let of = |pdb: Option<&ManagedPdb<'_>>| precompiled::locations(image, rvas(), pdb).ok();
+        let precompiled = image.map(|image| {
+            let of = |pdb: Option<&ManagedPdb<'_>>| precompiled::locations(image, rvas(), pdb);
             let id = image.il_pdb().map(|pdb| pdb.id.guid);
             id.and_then(|id| sources.ask(&id, |pdb| of(Some(pdb)))).unwrap_or_else(|| of(None))
         });
-        let mut precompiled = precompiled.unwrap_or_default();
+        let (mut precompiled, reason) = match precompiled {
+            Some(Ok(locations)) => (locations, None),
+            Some(Err(error)) => (FxHashMap::default(), Some(error.to_string())),
+            None => (FxHashMap::default(), None),
+        };
         for rva in rvas() {
             if let Some(location) = precompiled.remove(&rva).or_else(|| symbols.lookup(rva)) {
                 best = best.max(Some(Quality::of(&location)));
@@ -252,7 +256,9 @@ impl<'a> Work<'a> {
                 let failed = self.pdb.as_ref().filter(|search| search.found.is_none());
                 Verdict::ExportsOnly { from, pdb: failed.and_then(Lookup::reason).cloned() }
             }
-            None if pdb.is_some() || self.pdb.is_none() => Verdict::NoNames { from },
+            None if pdb.is_some() || self.pdb.is_none() || reason.is_some() => {
+                Verdict::NoNames { from, reason }
+            }
             None => self.without_names(),
         };
         Ok((named, verdict))
@@ -276,7 +282,7 @@ impl<'a> Work<'a> {
     /// Why no address has a name.
     fn without_names(&self) -> Verdict {
         if let Some(portable) = self.found_pdb() {
-            return Verdict::NoNames { from: portable.to_owned() };
+            return Verdict::NoNames { from: portable.to_owned(), reason: None };
         }
         let searched = if self.pdb_key.is_some() { &self.pdb } else { &self.image };
         match Verdict::of_failed(searched.as_ref()) {

@@ -28,8 +28,10 @@ pub enum Verdict {
     },
     /// The symbols were found, and name none of the addresses.
     NoNames {
-        /// The symbol file.
+        /// The symbol file, or the image.
         from: PathBuf,
+        /// Why, where the tables of a .NET image tell.
+        reason: Option<String>,
     },
     /// The trace does not say which PDB belongs to it, as it was never merged; the image could tell.
     NoId {
@@ -103,7 +105,7 @@ impl Verdict {
             Verdict::NoId { .. } => {
                 return Some(
                     "merge the trace where it was recorded, convert it there, or name the folder of its image by \
-                     --symbols",
+                     --images",
                 );
             }
             Verdict::Unreadable { .. } => return Some("get the file anew"),
@@ -119,7 +121,9 @@ impl Verdict {
                 "try again later, or name another server by --symbols"
             }
             Some(Outcome::WrongFile { .. }) => "get the file of this very build",
-            _ => "name the folder or server that has its PDB by --symbols",
+            _ => {
+                "name the folder or server that has its PDB by --symbols, or the folder of its image by --images"
+            }
         })
     }
 }
@@ -151,7 +155,12 @@ impl fmt::Display for Verdict {
             Verdict::ExportsOnly { from, pdb: Some(reason) } => {
                 write!(f, "nearest exports of {}; no PDB: {}", from.display(), Short(reason))
             }
-            Verdict::NoNames { from } => write!(f, "{} names none of its addresses", from.display()),
+            Verdict::NoNames { from, reason: None } => {
+                write!(f, "{} names none of its addresses", from.display())
+            }
+            Verdict::NoNames { from, reason: Some(reason) } => {
+                write!(f, "{} names none of its addresses: {reason}", from.display())
+            }
             Verdict::NoId { image: None } => f.write_str("the trace does not tell its PDB, nor its image"),
             Verdict::NoId { image: Some(reason) } => {
                 write!(f, "the trace does not tell its PDB, and its image was not found: {}", Short(reason))
