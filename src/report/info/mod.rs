@@ -1,5 +1,7 @@
 //! What is in a recording: machine, times, processes, modules, samples, losses.
 
+mod text;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
@@ -15,7 +17,7 @@ use crate::symbols::resolver::{ModuleReport, Symbols};
 use crate::trace::code::Host;
 use crate::trace::{Lost, Mapping, ModuleId, Process, ProcessId, Trace};
 
-use super::text::{bytes, count, duration, one_line};
+pub use text::write;
 
 /// The whole of it, as `info --json` prints it. Fields are only ever added; `null` is what nothing tells.
 #[derive(Clone, Debug, Serialize)]
@@ -398,199 +400,6 @@ fn modules(trace: &Trace, profile: &Profile, symbols: &Symbols) -> Vec<ModuleInf
 pub fn write_json(out: &mut impl Write, info: &Info) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, info)?;
     writeln!(out)
-}
-
-/// Rows of processes and modules on a console; `--json` has them all.
-const ROWS: usize = 15;
-
-/// Writes it for people.
-pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    for file in &info.files {
-        writeln!(out, "{}  {}, {} buffers", file.path, bytes(file.bytes), count(file.buffers as u64))?;
-    }
-    writeln!(out)?;
-    let machine = &info.machine;
-    let mut what = vec![format!("{} processors", machine.cpus)];
-    what.extend(machine.architecture.map(str::to_owned));
-    what.push(format!("build {}", machine.os_build));
-    what.extend(machine.os_name.clone());
-    row(out, "machine", &what.join(", "))?;
-    let start = info.start_utc.as_deref().unwrap_or("an unknown time");
-    row(out, "recorded", &format!("{start}, {}", duration(info.duration_seconds)))?;
-    row(out, "clock", &format!("{}, {} Hz", clock_name(info.clock.kind), count(info.clock.frequency)))?;
-    row(out, "events", &count(info.events.total))?;
-    samples(out, info)?;
-    losses(out, info)?;
-    process_table(out, info)?;
-    runtime_table(out, info)?;
-    module_table(out, info)
-}
-
-fn row(out: &mut impl Write, name: &str, value: &str) -> io::Result<()> {
-    writeln!(out, "{name:<10}{}", one_line(value))
-}
-
-fn clock_name(kind: ClockKind) -> &'static str {
-    match kind {
-        ClockKind::Qpc => "performance counter",
-        ClockKind::SystemTime => "system time",
-        ClockKind::CpuCycle => "CPU cycles (drifts between processors)",
-    }
-}
-
-fn samples(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    let SamplesInfo { balance: samples, categories } = &info.samples;
-    if samples.total == 0 {
-        return row(out, "samples", "none: this recording has no CPU samples");
-    }
-    let interval = match info.sampling_intervals.as_slice() {
-        [one] => format!(" every {}", duration(one.interval as f64 / 1e7)),
-        _ => String::new(),
-    };
-    let text = format!(
-        "{}{interval} = {} kept + {} idle + {} filtered out",
-        count(samples.total),
-        count(samples.kept),
-        count(samples.idle),
-        count(samples.filtered)
-    );
-    row(out, "samples", &text)?;
-    let stacks = &samples.stacks;
-    let text = format!(
-        "{} user only, {} kernel and user, {} kernel only, {} none",
-        count(stacks.user_only),
-        count(stacks.kernel_and_user),
-        count(stacks.kernel_only),
-        count(stacks.none)
-    );
-    row(out, "stacks", &text)?;
-    let text = format!("{} in DPCs, {} in interrupts", count(samples.dpc), count(samples.isr));
-    row(out, "bystander", &text)?;
-    let mut leaves: Vec<_> = categories.iter().filter(|(_, samples)| **samples > 0).collect();
-    leaves.sort_by_key(|(category, samples)| (std::cmp::Reverse(**samples), **category));
-    let leaves = leaves.iter().map(|(category, samples)| format!("{} {}", count(**samples), category.text()));
-    row(out, "leaves", &leaves.collect::<Vec<_>>().join(", "))
-}
-
-fn losses(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    let lost = &info.lost;
-    let parts: Vec<String> = [
-        (lost.events, "events"),
-        (lost.buffers, "buffers"),
-        (lost.sequence_gaps, "gaps in the buffer sequence"),
-        (lost.orphan_stacks, "stacks without their event"),
-        (lost.undefined_stack_keys, "stacks whose key was never told"),
-        (lost.malformed_events, "malformed events"),
-    ]
-    .into_iter()
-    .filter(|(number, _)| *number > 0)
-    .map(|(number, what)| format!("{} {what}", count(number)))
-    .collect();
-    row(out, "lost", &if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") })?;
-    for damage in &info.damaged {
-        row(out, "damaged", &format!("{} at byte {}: {}", damage.file, damage.offset, damage.what))?;
-    }
-    Ok(())
-}
-
-fn process_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    let sampled: Vec<_> = info.processes.iter().filter(|process| process.samples > 0).collect();
-    let rows = if sampled.is_empty() { info.processes.iter().collect() } else { sampled };
-    writeln!(out, "\n{:>9}  {:>6}  {:>6}  {:<24}  command line", "samples", "share", "pid", "process")?;
-    for process in rows.iter().take(ROWS) {
-        let share = 100.0 * process.samples as f64 / info.samples.balance.kept.max(1) as f64;
-        let (samples, pid) = (count(process.samples), process.pid);
-        let name = one_line(&process.name).into_owned();
-        let line = one_line(&process.command_line).into_owned();
-        writeln!(out, "{samples:>9}  {share:>5.1}%  {pid:>6}  {name:<24}  {}", shortened(&line))?;
-    }
-    let total = info.processes.len();
-    let shown = rows.len().min(ROWS);
-    if total > shown {
-        writeln!(out, "{:>9}  {} more", "…", count((total - shown) as u64))?;
-    }
-    Ok(())
-}
-
-/// The .NET processes: what is known of their code, and why it is no more.
-fn runtime_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    let managed = |process: &&ProcessInfo| {
-        let not_asked = process.frames.unresolved.contains_key(&Unresolved::RuntimeNotAsked);
-        process.rundown.is_some() || not_asked
-    };
-    let rows: Vec<&ProcessInfo> = info.processes.iter().filter(managed).collect();
-    if rows.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\n{:>9}  {:>7}  {:>6}  {:<9}  .NET", "methods", "unnamed", "pid", "rundown")?;
-    for process in rows.iter().take(ROWS) {
-        let rundown = match process.rundown {
-            None | Some(RundownInfo { begun: false, completed: false }) => "none",
-            Some(RundownInfo { completed: true, .. }) => "complete",
-            Some(_) => "cut short",
-        };
-        let FramesInfo { resolved, unresolved } = &process.frames;
-        let all = resolved + unresolved.values().sum::<u64>();
-        let code = unresolved.iter().filter(|(cause, _)| cause.is_of_runtime());
-        let worst = code.clone().max_by_key(|(_, frames)| **frames);
-        let unnamed = 100.0 * code.map(|(_, frames)| frames).sum::<u64>() as f64 / all.max(1) as f64;
-        let mut what: Vec<String> = process.clr.iter().map(|clr| clr.text()).collect();
-        what.extend(worst.map(|(cause, _)| cause.text().to_owned()));
-        let (methods, pid) = (count(process.methods as u64), process.pid);
-        writeln!(
-            out,
-            "{methods:>9}  {unnamed:>6.1}%  {pid:>6}  {rundown:<9}  {}",
-            one_line(&[process.name.clone(), what.join("; ")].join(": "))
-        )?;
-    }
-    if rows.len() > ROWS {
-        writeln!(out, "{:>9}  {} more", "…", count((rows.len() - ROWS) as u64))?;
-    }
-    Ok(())
-}
-
-impl ClrInfo {
-    fn text(&self) -> String {
-        let line = match self.sku {
-            Sku::Desktop => ".NET Framework",
-            Sku::CoreClr => ".NET",
-            Sku::Mono => "Mono",
-            Sku::Unknown => "runtime",
-        };
-        format!("{line} {}", self.version)
-    }
-}
-
-fn module_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    let rows: Vec<_> = info.modules.iter().filter(|module| module.samples > 0).collect();
-    if rows.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\n{:>9}  {:>6}  {:>6}  {:<10}  {:<34}  module",
-        "samples", "share", "pid", "symbols", "PDB"
-    )?;
-    for module in rows.iter().take(ROWS) {
-        let share = 100.0 * module.samples as f64 / info.samples.balance.kept.max(1) as f64;
-        let (samples, pid) = (count(module.samples), module.pid);
-        let pdb = module.pdb_name.as_deref().map_or("no PDB id", crate::trace::file_name);
-        let verdict = module.symbols.as_ref().map_or("", |symbols| symbols.verdict).replace('_', " ");
-        let (pdb, path) = (one_line(pdb), one_line(&module.path));
-        writeln!(out, "{samples:>9}  {share:>5.1}%  {pid:>6}  {verdict:<10}  {pdb:<34}  {path}")?;
-    }
-    if rows.len() > ROWS {
-        writeln!(out, "{:>9}  {} more", "…", count((rows.len() - ROWS) as u64))?;
-    }
-    Ok(())
-}
-
-fn shortened(text: &str) -> String {
-    const LONGEST: usize = 80;
-    if text.chars().count() <= LONGEST {
-        return text.to_owned();
-    }
-    text.chars().take(LONGEST - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
