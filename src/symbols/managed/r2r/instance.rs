@@ -2,6 +2,7 @@
 
 use super::super::RawName;
 use super::super::cursor::Cursor;
+use super::super::metadata::Modules;
 use super::super::metadata::names::{MemberParent, TypeToken};
 use super::super::metadata::signature::{NoModules, Scope, Spelling, TypeWriter, skip_type};
 use super::R2rImage;
@@ -79,6 +80,20 @@ impl<'d> R2rImage<'d> {
         };
         push_definition(scope, row, true, &mut name);
         name
+    }
+
+    /// The assembly and row of the method that an instance signature is about; `None` where it names none by its row.
+    pub(super) fn instance_definition(&self, offset: u32) -> Option<(&'d str, u32)> {
+        let signature = InstanceSignature::read(self.instances, offset)?;
+        if signature.flags & (SLOT_INSTEAD_OF_TOKEN | MEMBER_REF_TOKEN) != 0 {
+            return None;
+        }
+        let assembly = match (signature.method_module().or(signature.module), self.components.as_slice()) {
+            (Some(module), _) => self.name(module)?,
+            (None, [only]) => only.name,
+            (None, _) => CORE_LIBRARY,
+        };
+        Some((assembly, signature.row))
     }
 
     pub(super) fn instance_name(&self, offset: u32) -> RawName {

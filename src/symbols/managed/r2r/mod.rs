@@ -351,6 +351,19 @@ impl<'i, 'd> Method<'i, 'd> {
         }
     }
 
+    /// The method that the compiler read: the simple name of its assembly and its token there, as its PDB has it. An
+    /// instantiation has the token of its generic method, maybe of another assembly; `None` where the image names
+    /// that by reference only.
+    pub fn definition(&self) -> Option<(&'d str, u32)> {
+        let (assembly, row) = match self.entry()?.source {
+            Source::Definition { component, row } => {
+                (self.image.components.get(component as usize)?.name, row)
+            }
+            Source::Instance { offset } => self.image.instance_definition(offset)?,
+        };
+        Some((assembly, 0x0600_0000 | row))
+    }
+
     /// The name, made anew from the metadata. What cannot be read is left out or stands as a token.
     pub fn name(&self) -> RawName {
         match self.entry().map(|entry| entry.source) {
