@@ -21,8 +21,8 @@ pub fn locations(
     pdb: Option<&ManagedPdb<'_>>,
 ) -> Result<FxHashMap<u32, Location>, R2rError> {
     let image = R2rImage::parse(image)?;
-    // A composite image has the tokens of several assemblies.
-    let pdb = pdb.filter(|_| !image.is_composite());
+    // The PDB is that of one assembly. A composite image has several, and an instantiation may be of another one.
+    let own = image.assemblies().next().filter(|_| !image.is_composite());
     // Several addresses are of one method; its name is made once.
     let mut known = FxHashMap::default();
     let location = |rva| {
@@ -30,8 +30,9 @@ pub fn locations(
         let (name, il_map) = known
             .entry(method.index())
             .or_insert_with(|| (method.name(), if pdb.is_some() { method.il_map() } else { Vec::new() }));
-        let line =
-            pdb.zip(method.token()).and_then(|(pdb, token)| pdb.line(token, il_offset(il_map, offset)?));
+        let token =
+            || method.definition().filter(|(assembly, _)| Some(*assembly) == own).map(|(_, token)| token);
+        let line = pdb.and_then(|pdb| pdb.line(token()?, il_offset(il_map, offset)?));
         let (file, line) = line.map_or((None, None), |line| (Some(line.file), Some(line.line)));
         let location = Location {
             function: String::new(),

@@ -18,6 +18,7 @@ mod lifetimes;
 mod lines_facts;
 mod lines_hostile;
 mod lines_portable;
+mod lines_precompiled;
 mod lines_reports;
 mod lines_windows;
 #[cfg(windows)]

@@ -2,6 +2,7 @@
 
 use super::super::RawName;
 use super::super::cursor::Cursor;
+use super::super::metadata::Modules;
 use super::super::metadata::names::{MemberParent, TypeToken};
 use super::super::metadata::signature::{NoModules, Scope, Spelling, TypeWriter, skip_type};
 use super::R2rImage;
@@ -81,6 +82,20 @@ impl<'d> R2rImage<'d> {
         name
     }
 
+    /// The assembly and row of the method that an instance signature is about; `None` where it names none by its row.
+    pub(super) fn instance_definition(&self, offset: u32) -> Option<(&'d str, u32)> {
+        let signature = InstanceSignature::read(self.instances, offset)?;
+        if signature.flags & (SLOT_INSTEAD_OF_TOKEN | MEMBER_REF_TOKEN) != 0 {
+            return None;
+        }
+        let assembly = match (signature.method_module().or(signature.module), self.components.as_slice()) {
+            (Some(module), _) => self.name(module)?,
+            (None, [only]) => only.name,
+            (None, _) => CORE_LIBRARY,
+        };
+        Some((assembly, signature.row))
+    }
+
     pub(super) fn instance_name(&self, offset: u32) -> RawName {
         let mut name = RawName::default();
         let Some(signature) = InstanceSignature::read(self.instances, offset) else { return name };
@@ -114,16 +129,6 @@ impl<'d> R2rImage<'d> {
             push_definition(scope, signature.row, owner_missing, &mut name);
         }
         name
-    }
-}
-
-impl R2rImage<'_> {
-    /// The token of the method that an instance is of, if it is one of the image's only assembly.
-    pub(super) fn own_instance_token(&self, offset: u32) -> Option<u32> {
-        let signature = InstanceSignature::read(self.instances, offset).filter(|_| !self.is_composite())?;
-        let is_definition = signature.flags & (SLOT_INSTEAD_OF_TOKEN | MEMBER_REF_TOKEN) == 0;
-        let is_own = signature.method_module().or(signature.module).unwrap_or(0) == 0;
-        (is_definition && is_own).then_some(0x0600_0000 | signature.row)
     }
 }
 

@@ -343,13 +343,25 @@ impl<'i, 'd> Method<'i, 'd> {
         (first..after).map(move |index| Method { image, index })
     }
 
-    /// The metadata token `0x06......` in the image's own assembly, in a composite image in the method's; `None` for an
-    /// instantiation of another assembly's method.
+    /// The metadata token `0x06......`; `None` for an instantiation, whose token may be another module's.
     pub fn token(&self) -> Option<u32> {
         match self.entry()?.source {
             Source::Definition { row, .. } => Some(0x0600_0000 | row),
-            Source::Instance { offset } => self.image.own_instance_token(offset),
+            Source::Instance { .. } => None,
         }
+    }
+
+    /// The method that the compiler read: the simple name of its assembly and its token there, as its PDB has it. An
+    /// instantiation has the token of its generic method, maybe of another assembly; `None` where the image names
+    /// that by reference only.
+    pub fn definition(&self) -> Option<(&'d str, u32)> {
+        let (assembly, row) = match self.entry()?.source {
+            Source::Definition { component, row } => {
+                (self.image.components.get(component as usize)?.name, row)
+            }
+            Source::Instance { offset } => self.image.instance_definition(offset)?,
+        };
+        Some((assembly, 0x0600_0000 | row))
     }
 
     /// The name, made anew from the metadata. What cannot be read is left out or stands as a token.
