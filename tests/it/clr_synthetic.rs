@@ -9,20 +9,20 @@ use etwprof::trace::{Builder, ProcessId, Trace};
 
 use crate::synth::{Bytes, Etl, Event, Image, IntoEvent, Item, Process, START, Thread, clr, guid};
 
-const PID: u32 = 42;
-const TID: u32 = 43;
-const CODE: u64 = 0x7ffa_1000_0000;
+pub const PID: u32 = 42;
+pub const TID: u32 = 43;
+pub const CODE: u64 = 0x7ffa_1000_0000;
 /// 10 ms at 10 MHz: how long before its load event a method may run.
 const EARLY: i64 = 100_000;
 /// Far enough from each other for that.
 const STEP: i64 = 1_000_000;
 
 /// A moment of the test.
-const fn at(step: i64) -> i64 {
+pub const fn at(step: i64) -> i64 {
     START + step * STEP
 }
 
-fn base() -> Etl {
+pub fn base() -> Etl {
     Etl::new().event(0, START + 10, Process::dc_start(PID, "a.exe")).event(
         0,
         START + 10,
@@ -30,11 +30,11 @@ fn base() -> Etl {
     )
 }
 
-fn method(name: &str) -> [&str; 3] {
+pub fn method(name: &str) -> [&str; 3] {
     ["N.T", name, "void  (int32)"]
 }
 
-fn trace(etl: &Etl) -> Trace {
+pub fn trace(etl: &Etl) -> Trace {
     let recording = Recording::from_bytes("test.etl", etl.clone().finish()).unwrap();
     let reading = recording.fold(
         &mut |_| {},
@@ -68,7 +68,7 @@ fn name(trace: &Trace, address: u64, time: i64) -> &str {
 }
 
 /// The leaf of each sample, with its category.
-fn leaves(trace: &Trace, naming: Naming) -> Vec<(String, Category)> {
+pub fn leaves(trace: &Trace, naming: Naming) -> Vec<(String, Category)> {
     let profile = Profile::new(trace, &Filter::default(), &Unnamed, naming);
     let leaf = |sample: &etwprof::profile::Sample| {
         let frame = profile.frame(profile.stacks.value(sample.stack).unwrap()).unwrap();
@@ -281,54 +281,6 @@ fn precompiled_code_does_not_hide_its_image() {
     };
     let profile = Profile::new(&trace, &Filter::default(), &Symbols(vec![function]), Naming::default());
     assert!(profile.frames.iter().all(|frame| frame.text == "Lib!FromThePdb"), "{:?}", profile.frames);
-}
-
-/// R2RGetEntryPoint tells starts only: each method reaches to the next, or to the end of its image.
-#[test]
-fn entry_points_name_the_code_behind_them() {
-    let image = |name: &str| format!(r"\Device\HarddiskVolume3\dotnet\{name}.dll");
-    let entry = |method: u64, offset: u64, name: &'static str| {
-        clr::r2r_entry_point(PID, method, CODE + offset, ["N.T", name, "void  ()"])
-    };
-    let recording = |seen_from_its_start: bool| {
-        let mut recording = base()
-            .event(0, START + 20, Image::dc_start(PID, CODE, 0x10000, &image("Lib")))
-            .event(0, START + 20, Image::dc_start(PID, CODE + 0x10000, 0x10000, &image("Next")))
-            .event(0, at(1), entry(1, 0x1000, "First"))
-            .event(0, at(1), entry(2, 0x3000, "Third"))
-            .event(0, at(1), entry(3, 0x2000, "Second"))
-            .event(
-                0,
-                at(9),
-                clr::Method::dc_end(PID, CODE + 0x2000, 0x40, method("Told")).module(0x55).flags(0),
-            );
-        if seen_from_its_start {
-            recording =
-                recording.event(0, at(1), clr::runtime_start(PID, "app.exe", r"C:\dotnet\coreclr.dll"));
-        }
-        let addresses = [0x0800, 0x1010, 0x2010, 0x2050, 0x3010, 0x10010];
-        trace(
-            &addresses
-                .iter()
-                .fold(recording, |recording, offset| recording.sampled(0, at(2), PID, TID, &[CODE + offset])),
-        )
-    };
-    let texts = |trace: &Trace, naming| -> Vec<String> {
-        leaves(trace, naming).into_iter().map(|(text, _)| text).collect()
-    };
-    let attached = recording(false);
-    let expected =
-        ["Lib!0x800", "Lib!~N.T.First", "Lib!N.T.Told", "Lib!0x2050", "Lib!~N.T.Third", "Next!0x10"];
-    assert_eq!(
-        texts(&attached, Naming::default()),
-        expected,
-        "others may have been called before the recording"
-    );
-    let started = recording(true);
-    let expected = ["Lib!0x800", "Lib!N.T.First", "Lib!N.T.Told", "Lib!0x2050", "Lib!N.T.Third", "Next!0x10"];
-    assert_eq!(texts(&started, Naming::default()), expected);
-    let tiers = texts(&started, Naming { tiers: true, ..Naming::default() });
-    assert_eq!(tiers[1], "Lib![R2R]N.T.First");
 }
 
 #[test]

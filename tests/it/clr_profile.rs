@@ -1,0 +1,115 @@
+//! .NET frames of a profile: what they are called, wherever their names come from.
+
+use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
+use etwprof::symbols::managed::RawName;
+use etwprof::symbols::{Function, FunctionName, Names, Precompiled};
+use etwprof::trace::{ModuleId, Trace};
+
+use crate::clr_synthetic::{CODE, PID, TID, at, base, leaves, method, trace};
+use crate::synth::{Image, START, clr};
+
+#[test]
+fn overloads_are_told_apart_and_a_tier_up_is_one_node() {
+    /// The image's tables name the precompiled code of the method that is compiled again.
+    struct Tables;
+    impl Names for Tables {
+        fn functions(&self, _: ModuleId, _: u64) -> &[Function] {
+            static FUNCTIONS: std::sync::OnceLock<Vec<Function>> = std::sync::OnceLock::new();
+            FUNCTIONS.get_or_init(|| {
+                let name = RawName {
+                    type_name: "N.T".into(),
+                    method: "Run".into(),
+                    type_args: String::new(),
+                    signature: "void  (int32)".into(),
+                };
+                let name = Precompiled { name, ready_to_run: true, shared: false };
+                let name = FunctionName::Method(Box::new(name));
+                vec![Function { name, file: None, line: None, inlined: false, approximate: false }]
+            })
+        }
+    }
+    let lib = r"C:\dotnet\Lib.dll";
+    let image = 0x7FFD_9000_0000;
+    let compiled = |offset: u64, name, signature| {
+        clr::Method::load(PID, CODE + offset, 0x80, ["N.T", name, signature]).module(0x55).id(offset + 1)
+    };
+    let recording = base()
+        .event(0, START + 20, Image::dc_start(PID, image, 0x10000, r"\Device\HarddiskVolume3\dotnet\Lib.dll"))
+        .event(0, at(1), clr::Module::load(PID, 0x55, lib).flags(0x28))
+        .event(0, at(1), compiled(0, "Run", "void  (int32)"))
+        .event(0, at(1), compiled(0x100, "Run", "void  (class System.String)"))
+        .event(0, at(1), compiled(0x200, "Stop", "void  ()"));
+    let addresses = [image + 0x1000, CODE, CODE + 0x100, CODE + 0x200];
+    let recording = addresses
+        .iter()
+        .zip((at(2)..).step_by(100))
+        .fold(recording, |recording, (address, time)| recording.sampled(0, time, PID, TID, &[*address]));
+    let trace = trace(&recording);
+    let nodes = |naming: Naming| -> Vec<(String, u64)> {
+        let profile = Profile::new(&trace, &Filter::default(), &Tables, naming);
+        let tree = CallTree::new(&profile, &trace, Grouping { by_process: false, by_thread: false });
+        let node = |id: &_| tree.node(*id).map(|node| (tree.frame(node).unwrap().text.clone(), node.leaf));
+        tree.roots().iter().filter_map(node).collect()
+    };
+    let expected = |nodes: &[(&str, u64)]| -> Vec<(String, u64)> {
+        nodes.iter().map(|(text, count)| (format!("Lib!{text}"), *count)).collect()
+    };
+    assert_eq!(
+        nodes(Naming::default()),
+        expected(&[("N.T.Run(int)", 2), ("N.T.Run(string)", 1), ("N.T.Stop", 1)])
+    );
+    let tiers = nodes(Naming { tiers: true, ..Naming::default() });
+    assert!(tiers.contains(&("Lib![R2R]N.T.Run(int)".into(), 1)), "{tiers:?}");
+    assert_eq!(tiers.len(), 4);
+    let parameters = nodes(Naming { parameters: true, ..Naming::default() });
+    assert_eq!(parameters[2].0, "Lib!N.T.Stop()");
+    let raw = nodes(Naming { raw: true, ..Naming::default() });
+    assert_eq!(raw[0], ("Lib!N.T.Run(int32)".into(), 2));
+}
+
+/// R2RGetEntryPoint tells starts only: each method reaches to the next, or to the end of its image.
+#[test]
+fn entry_points_name_the_code_behind_them() {
+    let image = |name: &str| format!(r"\Device\HarddiskVolume3\dotnet\{name}.dll");
+    let entry = |method: u64, offset: u64, name: &'static str| {
+        clr::r2r_entry_point(PID, method, CODE + offset, ["N.T", name, "void  ()"])
+    };
+    let recording = |seen_from_its_start: bool| {
+        let mut recording = base()
+            .event(0, START + 20, Image::dc_start(PID, CODE, 0x10000, &image("Lib")))
+            .event(0, START + 20, Image::dc_start(PID, CODE + 0x10000, 0x10000, &image("Next")))
+            .event(0, at(1), entry(1, 0x1000, "First"))
+            .event(0, at(1), entry(2, 0x3000, "Third"))
+            .event(0, at(1), entry(3, 0x2000, "Second"))
+            .event(
+                0,
+                at(9),
+                clr::Method::dc_end(PID, CODE + 0x2000, 0x40, method("Told")).module(0x55).flags(0),
+            );
+        if seen_from_its_start {
+            recording =
+                recording.event(0, at(1), clr::runtime_start(PID, "app.exe", r"C:\dotnet\coreclr.dll"));
+        }
+        let addresses = [0x0800, 0x1010, 0x2010, 0x2050, 0x3010, 0x10010];
+        let samples = addresses.iter().zip((at(2)..).step_by(100));
+        trace(&samples.fold(recording, |recording, (offset, time)| {
+            recording.sampled(0, time, PID, TID, &[CODE + offset])
+        }))
+    };
+    let texts = |trace: &Trace, naming| -> Vec<String> {
+        leaves(trace, naming).into_iter().map(|(text, _)| text).collect()
+    };
+    let attached = recording(false);
+    let expected =
+        ["Lib!0x800", "Lib!~N.T.First", "Lib!N.T.Told", "Lib!0x2050", "Lib!~N.T.Third", "Next!0x10"];
+    assert_eq!(
+        texts(&attached, Naming::default()),
+        expected,
+        "others may have been called before the recording"
+    );
+    let started = recording(true);
+    let expected = ["Lib!0x800", "Lib!N.T.First", "Lib!N.T.Told", "Lib!0x2050", "Lib!N.T.Third", "Next!0x10"];
+    assert_eq!(texts(&started, Naming::default()), expected);
+    let tiers = texts(&started, Naming { tiers: true, ..Naming::default() });
+    assert_eq!(tiers[1], "Lib![R2R]N.T.First");
+}
