@@ -5,7 +5,7 @@
 //!
 //! A blob begins with the lengths of its parts in bytes; the first part holds the *bounds*: native offset, IL offset,
 //! and what is special about the place (a call, an empty stack), which takes no part here. IL offsets are written
-//! with 3 added, so that the three that are no offsets ([`NO_MAPPING`] and the like) come out small. Until format 15
+//! with 3 added, so that the three that are no offsets (no mapping, prolog, epilog) come out small. Until format 15
 //! all of it is *nibbles*, numbers of three bits for each half byte, the highest first, with the fourth bit set while
 //! more follows:
 //!
