@@ -1,6 +1,6 @@
 //! `etwprof convert`: a recording becomes a picture.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use etwprof::profile::{Balance, CallTree, Filter, Grouping, Profile, Resolution, Unresolved};
@@ -23,6 +23,7 @@ pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
     }
     let name = args.files.first().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy();
     let view = View {
+        files: &args.files,
         format,
         path: args.output.path.as_deref(),
         filter: &load::filter(&args.filter),
@@ -35,6 +36,8 @@ pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
 
 /// What is wanted of a trace, recorded or live.
 pub(super) struct View<'a> {
+    /// The files of a recording; none, live.
+    pub(super) files: &'a [PathBuf],
     pub(super) format: Format,
     pub(super) path: Option<&'a Path>,
     pub(super) filter: &'a Filter,
@@ -47,7 +50,7 @@ pub(super) struct View<'a> {
 impl View<'_> {
     /// Names the frames, writes the result, and closes with the account of all samples.
     pub(super) fn show(&self, trace: &Trace, quiet: bool) -> Result<()> {
-        let named = symbols::named(trace, self.filter, self.symbols, quiet)?;
+        let named = symbols::named(trace, self.files, self.filter, self.symbols, quiet)?;
         let profile = &named.profile;
         if profile.samples.is_empty() && !self.filter.keeps_all() {
             bail!("no sample is left; {}", why_empty(&profile.balance));

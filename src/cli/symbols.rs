@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use etwprof::etl;
 use etwprof::profile::{self, Filter, Naming, Profile};
 use etwprof::report::{bytes, count, one_line};
 use etwprof::symbols::lookup::Attempt;
@@ -28,8 +30,15 @@ pub(super) struct Named {
     pub(super) symbols: Symbols,
 }
 
-/// Keeps the samples that `filter` keeps and names their frames, as the flags say.
-pub(super) fn named(trace: &Trace, filter: &Filter, args: &args::Symbols, quiet: bool) -> Result<Named> {
+/// Keeps the samples that `filter` keeps and names their frames, as the flags say. `files` are those of the recording;
+/// archives among them may have symbols too.
+pub(super) fn named(
+    trace: &Trace,
+    files: &[PathBuf],
+    filter: &Filter,
+    args: &args::Symbols,
+    quiet: bool,
+) -> Result<Named> {
     let naming = Naming {
         inlined: !args.no_inline,
         lines: args.lines,
@@ -53,7 +62,9 @@ pub(super) fn named(trace: &Trace, filter: &Filter, args: &args::Symbols, quiet:
     if let Some(missing) = args.images.iter().find(|folder| !folder.is_dir()) {
         bail!("--images: {} is not a folder", missing.display());
     }
+    let archives = files.iter().filter(|file| etl::is_archive(file));
     let path = symbol_path(&args.symbols)?.behind_trees(args.images.iter().cloned());
+    let path = path.behind_archives(archives.cloned());
     let store = store(&path, args.offline, args.retry_failed);
     let talk = Talk::new(&path, args.offline, quiet);
     let on_progress = |name: &str, state: Progress<'_>| talk.on(name, state);
@@ -247,7 +258,7 @@ pub(super) fn run(args: &args::SymbolsCommand, quiet: bool) -> Result<()> {
         retry_failed: args.retry_failed,
         ..args::Symbols::offline(&args.symbols, &args.images)
     };
-    let named = named(&loaded.trace, &load::filter(&args.filter), &flags, quiet)?;
+    let named = named(&loaded.trace, &args.files, &load::filter(&args.filter), &flags, quiet)?;
     let trace = &loaded.trace;
     output::write(None, |mut out| {
         if args.json {

@@ -28,6 +28,12 @@ pub(super) fn is_zip(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")
 }
 
+/// True for the file of a recording that is a zip archive: it may have more than .etl files inside.
+pub fn is_archive(path: &Path) -> bool {
+    let mut start = [0; 4];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && is_zip(&start)
+}
+
 /// Opens every .etl member of the archive at `path`, in the archive's order.
 pub(super) fn open(path: &Path, bytes: &[u8]) -> Result<Vec<LogFile>, EtlError> {
     let broken = |source| EtlError::Archive { path: path.to_owned(), source };

@@ -16,6 +16,7 @@ mod record;
 mod recording;
 pub mod xpress;
 
+pub use archive::is_archive;
 pub use error::{Damage, DamageKind, EtlError};
 pub use file::LogFile;
 pub use header::{Clock, ClockKind, LogHeader};

@@ -39,6 +39,15 @@ pub struct Found {
     pub path: PathBuf,
     /// Where it was found: the same file, or the server or store that it was fetched from.
     pub from: Place,
+    /// Of a file that is unpacked only for now: the archive, and its name there.
+    pub inside: Option<PathBuf>,
+}
+
+impl Found {
+    /// The path to show: one that is still good when the program has ended.
+    pub fn shown(&self) -> &Path {
+        self.inside.as_deref().unwrap_or(&self.path)
+    }
 }
 
 /// One place asked.

@@ -8,6 +8,7 @@
 //!
 //! [`resolver`] brings both together for a trace; a [`verdict::Verdict`] says for each module what came of it.
 
+mod archive;
 pub mod beside;
 pub mod cabinet;
 mod cache;

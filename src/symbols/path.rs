@@ -35,6 +35,8 @@ pub enum Element {
     Folder(PathBuf),
     /// A folder with everything below it, whose files are used where they lie. It has no form as text.
     Tree(PathBuf),
+    /// An archive, whose files are unpacked when they are asked for. It has no form as text.
+    Archive(PathBuf),
     /// A cache for the servers to the right.
     Cache(Tier),
     /// `srv*`: stores, nearest first. The last is the origin, those before it are caches.
@@ -104,6 +106,13 @@ impl SymbolPath {
     #[must_use]
     pub fn behind_trees(mut self, folders: impl IntoIterator<Item = PathBuf>) -> SymbolPath {
         self.elements.splice(0..0, folders.into_iter().map(Element::Tree));
+        self
+    }
+
+    /// This path behind archives.
+    #[must_use]
+    pub fn behind_archives(mut self, archives: impl IntoIterator<Item = PathBuf>) -> SymbolPath {
+        self.elements.splice(0..0, archives.into_iter().map(Element::Archive));
         self
     }
 
@@ -217,6 +226,7 @@ impl fmt::Display for Element {
         match self {
             Element::Folder(folder) => write!(f, "{}", folder.display()),
             Element::Tree(folder) => write!(f, "{} and below", folder.display()),
+            Element::Archive(file) => write!(f, "inside {}", file.display()),
             Element::Cache(tier) => write!(f, "cache*{tier}"),
             Element::Server(tiers) => {
                 f.write_str("srv")?;

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::debug_id::DebugId;
 use super::identity::{self, ImageEvidence};
 use super::key::FileKey;
-use super::lookup::{Attempt, Lookup};
+use super::lookup::{Attempt, Found, Lookup};
 use super::managed::source::{ManagedPdb, SourceLine};
 use super::names::{Function, FunctionName, IlPlace, Names, Precompiled};
 use super::native::{Location, NativeError, NativeSymbols, Source};
@@ -219,7 +219,9 @@ impl<'a> Work<'a> {
         // The image was read when it was found; gone since, it is as if it had never been here.
         let image = self.found_image().and_then(|path| Mapped::open(path).ok());
         let image = image.as_deref().and_then(|bytes| Image::parse(bytes).ok());
-        let Some(from) = pdb_path.or(self.found_image().filter(|_| image.is_some())) else {
+        let from = if pdb.is_some() { &self.pdb } else { &self.image };
+        let from = from.as_ref().and_then(|lookup| lookup.found.as_ref()).map(Found::shown);
+        let Some(from) = from.filter(|_| pdb.is_some() || image.is_some()) else {
             return Ok((Named::default(), self.without_names()));
         };
         let symbols = match NativeSymbols::open(image.as_ref(), pdb.as_deref()) {
@@ -321,6 +323,8 @@ impl Quality {
         match (location.source, location.line) {
             (Source::Export, _) => Quality::Export,
             (_, Some(_)) => Quality::Full,
+            // The PDB of an NGEN image lists every method.
+            (Source::Public, None) if location.method.is_some() => Quality::Bare,
             (Source::Public, None) => Quality::Public,
             (_, None) => Quality::Bare,
         }

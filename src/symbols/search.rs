@@ -5,6 +5,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf, Prefix};
 use std::time::Duration;
 
+use super::archive::Archive;
 use super::cabinet::{self, CabinetError, CabinetLimits};
 use super::cache::{Cache, Partial, first_tier, is_two_tier};
 use super::download::not_stored;
@@ -67,6 +68,7 @@ impl<'s> Search<'s> {
         store.sources.iter().find_map(|source| match source {
             Source::Folder(folder) => self.in_folder(folder, name, &index),
             Source::Tree(tree) => self.in_tree(tree, name),
+            Source::Archive(archive) => self.in_archive(archive, name),
             Source::Chain(links) => self.in_chain(links, name, &index),
         })
     }
@@ -117,6 +119,19 @@ impl<'s> Search<'s> {
         file.cloned().map(in_place)
     }
 
+    /// The same in an archive. That it has none is no news: few have symbols.
+    fn in_archive(&mut self, archive: &Archive, name: &str) -> Option<Found> {
+        archive.named(name).into_iter().find_map(|member| {
+            let outcome = self.judge(&member.unpacked);
+            let from = Place::Path(member.inside.clone());
+            self.note(from.clone(), outcome).then(|| Found {
+                path: member.unpacked,
+                from,
+                inside: Some(member.inside),
+            })
+        })
+    }
+
     fn in_chain(&mut self, links: &'s [Link], name: &str, index: &str) -> Option<Found> {
         links.iter().enumerate().find_map(|(i, link)| {
             let in_front = links.get(..i).unwrap_or_default();
@@ -161,7 +176,11 @@ impl<'s> Search<'s> {
         if !starts_as_cabinet {
             let outcome = self.judge(&file);
             let matches = self.note(place.clone(), outcome);
-            return matches.then(|| Found { path: self.fill(in_front, file, name, index), from: place });
+            return matches.then(|| Found {
+                path: self.fill(in_front, file, name, index),
+                from: place,
+                inside: None,
+            });
         }
         let limit = self.store.options.limits.file;
         self.receive(in_front, place.clone(), name, index, &mut |_, partial| {
@@ -248,7 +267,7 @@ impl<'s> Search<'s> {
                 let before = in_front.get(..depth).unwrap_or_default();
                 let path = self.fill(before, settled, name, index);
                 self.lookup.note(place.clone(), Outcome::Found);
-                Some(Found { path, from: place })
+                Some(Found { path, from: place, inside: None })
             }
         }
     }
@@ -372,7 +391,7 @@ fn refused_hint(hint: &Path) -> Option<Outcome> {
 }
 
 fn in_place(path: PathBuf) -> Found {
-    Found { from: Place::Path(path.clone()), path }
+    Found { from: Place::Path(path.clone()), path, inside: None }
 }
 
 /// What a folder in the layout of a store holds for a key. Compressed files and pointers come second, as with

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy;
 
+use super::archive::Archive;
 use super::cache::Cache;
 use super::download::Client;
 use super::key::FileKey;
@@ -174,6 +175,7 @@ pub struct Store {
 pub(super) enum Source {
     Folder(PathBuf),
     Tree(Tree),
+    Archive(Archive),
     /// Nearest first.
     Chain(Vec<Link>),
 }
@@ -197,6 +199,7 @@ impl Store {
             match element {
                 Element::Folder(folder) => sources.push(Source::Folder(folder.clone())),
                 Element::Tree(folder) => sources.push(Source::Tree(Tree::new(folder.clone()))),
+                Element::Archive(file) => sources.push(Source::Archive(Archive::new(file.clone()))),
                 Element::Cache(tier) => in_front.extend(links.link(tier)),
                 Element::Server(tiers) => {
                     let chain = tiers.iter().filter_map(|tier| links.link(tier));

@@ -352,6 +352,33 @@ fn methods_of_ngen_images() {
     assert_eq!(counts, [all("mscorlib.ni.pdb", 124), all("System.Xml.ni.pdb", 8), all("System.ni.pdb", 3)]);
 }
 
+/// PerfView packed the PDBs of those images into the archive: no flag is needed, and nothing is left behind.
+#[test]
+fn symbols_in_the_archive_of_the_recording_are_used() {
+    let Some(archive) = data::packed("etl/perfview/net.4.5.x86-2016.etl.zip") else { return };
+    let bench = Bench::new(Recording::of(&[], Told::Pdb).stack(8, &[1]));
+    let bench = Bench { trace: archive, ..bench };
+    let temporary = bench.path("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let run = |verb, args: &[&str]| {
+        let mut command = bench.command(verb, args);
+        output(command.env("TMPDIR", &temporary).env("TMP", &temporary).env("TEMP", &temporary)).success()
+    };
+    let folded = run("convert", &["-f", "folded", "--offline"]);
+    assert!(
+        folded.text().contains("mscorlib!System.Globalization.CultureInfo.GetFormat;"),
+        "{}",
+        folded.stderr
+    );
+    assert!(!folded.text().contains("mscorlib.ni!0x"));
+    let verdicts: Vec<serde_json::Value> = serde_json::from_str(run("symbols", &["--json"]).text()).unwrap();
+    let of_mscorlib = verdicts.iter().find(|verdict| verdict["pdb_name"] == "mscorlib.ni.pdb").unwrap();
+    assert_eq!(of_mscorlib["verdict"], "resolved");
+    let detail = of_mscorlib["detail"].as_str().unwrap();
+    assert!(detail.contains("2016.etl.zip") && detail.contains("symbols/mscorlib.ni.pdb/"), "{detail}");
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
 #[test]
 fn the_heading_is_the_process() {
     let bench = Bench::new(Recording::of(&[], Told::Pdb).stack(8, &[0x1234]));

@@ -52,6 +52,7 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
         local_images::identify(&mut trace, &filter);
     }
     let view = View {
+        files: &[],
         format,
         path: args.output.path.as_deref(),
         filter: &filter,

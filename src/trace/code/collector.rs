@@ -215,7 +215,8 @@ impl Collector {
         let from = self.pairs.len();
         self.pairs.extend(map.pairs());
         if let Some(new) = self.pairs.get_mut(from..) {
-            new.sort_unstable_by_key(|(native, _)| *native);
+            // Stable: of pairs at one native offset the last has the code.
+            new.sort_by_key(|(native, _)| *native);
         }
         PairRange { from: from as u32, len: (self.pairs.len() - from) as u32 }
     }
