@@ -4,7 +4,7 @@
 use etwprof::etl::{Clock, ClockKind};
 use etwprof::event::{Event, Kind, Pointer, Ticks};
 use etwprof::events::{decode, providers};
-use etwprof::profile::{Filter, Profile};
+use etwprof::profile::{Filter, Naming, Profile};
 use etwprof::report::events::Counter;
 use etwprof::symbols::Unnamed;
 use etwprof::trace::{Builder, Machine};
@@ -49,7 +49,7 @@ fuzz_target!(|records: Vec<(u8, u16, u8, u8, u8, &[u8])>| {
         counter.event(&event);
     }
     let trace = builder.finish();
-    let profile = Profile::new(&trace, &Filter::default(), &Unnamed);
+    let profile = Profile::new(&trace, &Filter::default(), &Unnamed, Naming::default());
     assert_eq!(profile.balance.total, trace.samples.len() as u64);
     assert_eq!(counter.rows().iter().map(|row| row.count).sum::<u64>(), trace.events);
 });

@@ -5,11 +5,12 @@ mod mutate;
 use std::io;
 
 use etwprof::etl::Recording;
-use etwprof::profile::{CallTree, Filter, Grouping, Profile};
+use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
 use etwprof::report::events::{self, Counter};
 use etwprof::report::info::{self, Info};
 use etwprof::report::{console, flamegraph, folded};
 use etwprof::symbols::Unnamed;
+use etwprof::symbols::resolver::Symbols;
 use etwprof::trace::Builder;
 
 pub use mutate::mutate;
@@ -23,7 +24,7 @@ pub fn read_all(recording: &Recording) {
     assert_eq!(rows.iter().map(|row| row.count).sum::<u64>(), trace.events);
     assert_eq!(counted.damage, read.damage);
 
-    let profile = Profile::new(&trace, &Filter::default(), &Unnamed);
+    let profile = Profile::new(&trace, &Filter::default(), &Unnamed, Naming::default());
     let balance = profile.balance;
     assert_eq!(balance.total, trace.samples.len() as u64);
     assert_eq!(balance.total, balance.kept + balance.idle + balance.filtered);
@@ -31,7 +32,7 @@ pub fn read_all(recording: &Recording) {
     assert_eq!(tree.total(), balance.kept);
 
     let out = &mut io::sink();
-    let info = Info::new(recording, &trace, &profile, &read.damage);
+    let info = Info::new(recording, &trace, &profile, &Symbols::default(), &read.damage);
     let titles = flamegraph::Options { title: "fuzz".into(), subtitle: String::new() };
     let all = console::Options { min_percent: 0.0, ..Default::default() };
     events::write(out, &rows).expect("a sink takes all");
