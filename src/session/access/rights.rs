@@ -146,18 +146,18 @@ pub enum Method {
     /// Each right by itself, and no more.
     #[default]
     Each,
-    /// By membership of `BUILTIN\Performance Log Users`, and by itself what that does not give.
+    /// By membership of `BUILTIN\Performance Log Users`, and each by itself that this does not give here.
     Group,
 }
 
 impl Method {
-    /// What is to be given, in the order in which it is given.
+    /// What is needed, in the order in which it is given.
     pub fn needs(self) -> &'static [Need] {
         match self {
             Method::Each => &[KERNEL_SESSION, CLR_SESSION, SYSTEM_TRACE, CLR, CLR_RUNDOWN, PRIVILEGE],
-            // Rights of the group come from Windows' default descriptor, which an object with one of its own does not
-            // have; the session for the kernel's events needs its own anyhow.
-            Method::Group => &[GROUP, SYSTEM_TRACE, PRIVILEGE],
+            // The group has its rights from Windows' default descriptor. The kernel's events have one of their own, and
+            // an administrator may have given any other object one.
+            Method::Group => &[GROUP, KERNEL_SESSION, CLR_SESSION, SYSTEM_TRACE, CLR, CLR_RUNDOWN, PRIVILEGE],
         }
     }
 }

@@ -4,7 +4,8 @@ use std::ptr;
 
 use windows_sys::Win32::System::Registry::{
     HKEY, HKEY_LOCAL_MACHINE, KEY_READ, KEY_WOW64_64KEY, KEY_WRITE, REG_BINARY, REG_MULTI_SZ, RegCloseKey,
-    RegCreateKeyExW, RegDeleteTreeW, RegEnumKeyExW, RegOpenKeyExW, RegQueryValueExW, RegSetValueExW,
+    RegCreateKeyExW, RegDeleteTreeW, RegDeleteValueW, RegEnumKeyExW, RegOpenKeyExW, RegQueryValueExW,
+    RegSetValueExW,
 };
 
 use crate::session::access::CallError;
@@ -153,6 +154,14 @@ impl Key {
             RegSetValueExW(self.handle, name.as_ptr(), 0, value.kind, bytes.as_ptr(), bytes.len() as u32)
         };
         if code == 0 { Ok(()) } else { Err(self.failed("RegSetValueExW", code)) }
+    }
+
+    /// Deletes a value, if it is there.
+    pub(super) fn unset(&self, name: &str) -> Result<(), CallError> {
+        let name = wide(name);
+        // SAFETY: the key is open, and the name ends with 0.
+        let code = unsafe { RegDeleteValueW(self.handle, name.as_ptr()) };
+        if matches!(code, 0 | NOT_FOUND) { Ok(()) } else { Err(self.failed("RegDeleteValueW", code)) }
     }
 
     /// The names of the keys in this one.
