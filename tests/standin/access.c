@@ -105,8 +105,10 @@ API ULONG WINAPI EventAccessControl(GUID *guid, ULONG operation, PSID sid, ULONG
             old[2] |= 4;
             size += 8;
         }
-        memcpy(&total, old + list + 2, 2);
         memcpy(&count, old + list + 4, 2);
+        /* Behind the last entry there may be room, which is dropped. */
+        total = 8;
+        for (WORD i = 0, one; i < count; i++, total += one) memcpy(&one, old + list + total + 2, 2);
         memcpy(new, old, size);
         memcpy(new + size, old + list, 8);
         at = 8;

@@ -6,11 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The answer that is wanted for the call, or 0. With STANDIN_PLAIN set the call is logged, with what it is for. */
-static ULONG asked(const char *call, const WCHAR *what) {
+/* The answer that is wanted for the call, or 0. With STANDIN_PLAIN set the call is logged, with what it is for. Calls of
+   Wine's own libraries are neither. */
+static ULONG asked_by(void *caller, const char *call, const WCHAR *what) {
     char arguments[400];
-    ULONG answer = injected(call, "");
+    ULONG answer;
+    HMODULE module = 0;
     int length;
+    GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT, caller, &module);
+    if (module != GetModuleHandleW(0)) return 0;
+    answer = injected(call, "");
     if (!answer && !getenv("STANDIN_PLAIN")) return 0;
     snprintf(arguments, sizeof arguments - 1, "\"object\":\"%ls", what ? what : L"");
     for (length = 0; arguments[length]; length++)
@@ -20,6 +25,8 @@ static ULONG asked(const char *call, const WCHAR *what) {
     SetLastError(answer);
     return answer;
 }
+
+#define asked(call, what) asked_by(__builtin_return_address(0), call, what)
 
 API LONG WINAPI RegOpenKeyExW(HKEY key, LPCWSTR name, DWORD options, REGSAM access, PHKEY result) {
     ULONG answer = asked("RegOpenKeyExW", name);

@@ -287,7 +287,7 @@ fn put_back(machine: &mut dyn Machine, sid: &Sid, right: Right, stored: Option<&
 
 /// Has Windows keep this descriptor for an object, byte for byte, or none.
 fn restore(machine: &mut dyn Machine, guid: Guid, descriptor: Option<&[u8]>) -> Result<(), Cause> {
-    if machine.stored(guid).ok().is_some_and(|now| now.as_deref() == descriptor) {
+    if machine.stored(guid)?.as_deref() == descriptor {
         return Ok(());
     }
     machine.store(guid, descriptor)?;
@@ -336,13 +336,12 @@ fn remember(
 
 /// Makes the record what it was for this right.
 fn forget(machine: &mut dyn Machine, record: &Record, sid: &Sid, right: Right) -> Result<(), CallError> {
-    if machine.record()? == *record {
-        return Ok(());
-    }
-    match right {
+    let forgotten = match right {
         Right::Trace { guid, .. } => machine.remember_object(guid, record.objects.get(&guid)),
         _ => machine.remember_account(sid, record.accounts.get(sid)),
-    }
+    };
+    // Whoever may not write had nothing written either.
+    forgotten.or_else(|error| if machine.record()? == *record { Ok(()) } else { Err(error) })
 }
 
 /// What became of a right that was to be taken back.

@@ -90,27 +90,32 @@ impl Key {
         Err(failed("RegCreateKeyExW", format!("HKLM\\{path}"), code))
     }
 
-    /// Deletes a key with all that is in it, and then the keys above it up to `top` that have no other key in them.
+    /// Deletes a key with all that is in it, in one call together with those above it, up to `top`, that have no other
+    /// key in them.
     pub(super) fn delete(path: &str, top: &str) -> Result<(), CallError> {
         let mut path = path;
-        loop {
-            let Some((parent, name)) = path.rsplit_once('\\') else { return Ok(()) };
-            if Key::open(parent)?.is_some() {
-                let parent = Key::create(parent)?;
-                let name = wide(name);
-                // SAFETY: the key is open, and the name ends with 0.
-                let code = unsafe { RegDeleteTreeW(parent.handle, name.as_ptr()) };
-                if !matches!(code, 0 | NOT_FOUND) {
-                    return Err(failed("RegDeleteTreeW", format!("HKLM\\{path}"), code));
-                }
-                if path == top || !parent.keys()?.is_empty() {
-                    return Ok(());
-                }
-            }
-            if path == top {
-                return Ok(());
+        while path != top {
+            let Some((parent, name)) = path.rsplit_once('\\') else { break };
+            let others = match Key::open(parent)? {
+                Some(parent) => parent.keys()?.iter().any(|other| other != name),
+                None => false,
+            };
+            if others {
+                break;
             }
             path = parent;
+        }
+        let Some((parent, name)) = path.rsplit_once('\\') else { return Ok(()) };
+        if Key::open(path)?.is_none() {
+            return Ok(());
+        }
+        let (parent, name) = (Key::create(parent)?, wide(name));
+        // SAFETY: the key is open, and the name ends with 0.
+        let code = unsafe { RegDeleteTreeW(parent.handle, name.as_ptr()) };
+        if matches!(code, 0 | NOT_FOUND) {
+            Ok(())
+        } else {
+            Err(failed("RegDeleteTreeW", format!("HKLM\\{path}"), code))
         }
     }
 
