@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use etwprof::session::access::windows::{Named, name};
 use etwprof::session::access::{
-    Cause, Feature, GrantError, Need, Outcome, Revoked, Right, Sid, State, Taken, rights, works,
+    Cause, Feature, GrantError, Need, Outcome, Prospect, Revoked, Right, Sid, State, Taken, rights, works,
 };
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn right(right: Right) -> Value {
     }
 }
 
-pub(super) fn dry_run(subject: &Subject, steps: &[(Need, Result<Outcome, Cause>)], json: bool) -> Result<()> {
+pub(super) fn dry_run(subject: &Subject, steps: &[Prospect], json: bool) -> Result<()> {
     let value = || {
         let steps = steps.iter().map(|(need, outcome)| {
             json!({

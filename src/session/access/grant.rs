@@ -135,16 +135,15 @@ pub fn grant(
     Ok(outcomes)
 }
 
+/// What a grant would do about one need, or why it cannot tell.
+pub type Prospect = (Need, Result<Outcome, Cause>);
+
 /// What a [`grant`] would do about each need, in order, or why it cannot tell. Changes nothing.
 ///
 /// # Errors
 ///
 /// If the account is one that is not granted to at all.
-pub fn preview(
-    machine: &dyn Machine,
-    sid: &Sid,
-    method: Method,
-) -> Result<Vec<(Need, Result<Outcome, Cause>)>, Cause> {
+pub fn preview(machine: &dyn Machine, sid: &Sid, method: Method) -> Result<Vec<Prospect>, Cause> {
     chosen(sid)?;
     let record = machine.record()?;
     let preview = |need: &Need| (*need, prospect(machine, &record, sid, method, need.right));
