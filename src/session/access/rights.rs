@@ -9,7 +9,7 @@ use crate::session::guids;
 pub mod bits {
     /// `WMIGUID_QUERY`: query a session.
     pub const QUERY: u32 = 0x1;
-    /// `TRACELOG_CREATE_REALTIME`: start, update and stop a real-time session.
+    /// `TRACELOG_CREATE_REALTIME`: start or update a real-time session; for the stop no other right is documented.
     pub const CREATE_REALTIME: u32 = 0x20;
     /// `TRACELOG_GUID_ENABLE`: switch a provider on.
     pub const GUID_ENABLE: u32 = 0x80;
