@@ -472,10 +472,10 @@ READS = {"RegOpenKeyExW", "RegQueryValueExW", "RegEnumKeyExW"}
 
 
 def table(run, every, check, known):
-    """Each call fails in turn, with one code after the other, of reads of the registry every sixth; and the first of
+    """Each call fails in turn, with one code after the other, of reads of the registry every twelfth; and the first of
     each name that is not known yet with every code."""
     codes = list(CODES)
-    every = [(name, nth) for name, nth in every if name not in READS or nth % 6 == 1]
+    every = [(name, nth) for name, nth in every if name not in READS or nth % 12 == 1]
     faults = [(name, nth, codes[place % len(codes)]) for place, (name, nth) in enumerate(every)]
     faults += [(name, 1, code) for name in dict(every) if name not in known for code in codes]
     known.update(dict(every))
