@@ -385,8 +385,12 @@ const GRANT_EXAMPLES: &str = "\
 Examples:
   etwprof grant DOMAIN\\jo --dry-run      every right with its reason; changes nothing
   etwprof grant DOMAIN\\jo                give them; jo logs off and on again, then profiles
-  etwprof grant --me                      to the account that runs this
-  etwprof grant Developers                to a group";
+  etwprof grant --me                      to the account that runs this, in an elevated console
+  etwprof grant Developers                to a group
+  etwprof grant S-1-5-21-1-2-3-1001       by SID; `etwprof permissions` prints yours
+  etwprof grant CORP\\ann --via-group     through Performance Log Users, as far as that goes
+
+Needs an administrator, once. docs/permissions.md says what each right lets an account see.";
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = GRANT_EXAMPLES)]
@@ -413,7 +417,9 @@ pub(crate) struct Grant {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:\n  etwprof revoke CORP\\ann\n  etwprof revoke Developers --json")]
+#[command(
+    after_help = "Examples:\n  etwprof revoke CORP\\ann                what was granted to ann\n  etwprof revoke                         everything that was ever granted on this machine\n  etwprof revoke Developers --json"
+)]
 pub(crate) struct Revoke {
     /// Take back from this account only [default: from all]
     #[arg(conflicts_with = "me")]

@@ -98,6 +98,30 @@ fn a_wrong_command_line_is_2() {
     }
 }
 
+#[cfg(not(windows))]
+#[test]
+fn rights_to_record_are_a_matter_of_windows() {
+    for args in
+        [&["grant", "jo"][..], &["grant", "--me", "--dry-run"], &["revoke"], &["permissions", "--json"]]
+    {
+        let output = etwprof(args);
+        assert_eq!((output.code, output.stdout.is_empty()), (1, true), "{args:?}");
+        assert!(
+            output.stderr.contains("needs Windows") && output.stderr.contains("convert"),
+            "{}",
+            output.stderr
+        );
+    }
+}
+
+#[test]
+fn whom_to_grant_to_must_be_said_once() {
+    for args in [&["grant"][..], &["grant", "jo", "--me"], &["revoke", "jo", "--me"]] {
+        let output = etwprof(args);
+        assert_eq!((output.code, output.stdout.is_empty()), (2, true), "{args:?}");
+    }
+}
+
 #[test]
 fn an_ending_that_names_no_format_is_2_and_lists_those_that_do() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,57 +1,17 @@
 /* Rights: the descriptors of ETW objects, which Wine has no functions for, and the account rights of LSA, of which it
    has only the names. Both are kept in the registry, so that one run finds what another left: descriptors where Windows
-   keeps them, account rights in HKLM\SOFTWARE\standin\Rights. Registry calls themselves can fail, too. */
+   keeps them, account rights in HKLM\SOFTWARE\standin\Rights. What the kernel knows is apart from that: it is told by
+   EventAccessControl and EventAccessRemove alone, and does not see what is written into the registry. */
 #include "standin.h"
 #include <ntsecapi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls that Wine does well, which are only to fail or be logged. */
-API BOOL WINAPI LookupAccountNameW(LPCWSTR system, LPCWSTR name, PSID sid, LPDWORD size, LPWSTR domain, LPDWORD room, PSID_NAME_USE use) {
-    ULONG answer = injected("LookupAccountNameW", "");
-    if (answer) {
-        call_log("LookupAccountNameW", "", answer);
-        SetLastError(answer);
-        return FALSE;
-    }
-    return REAL(LookupAccountNameW)(system, name, sid, size, domain, room, use);
-}
-
-API BOOL WINAPI LookupAccountSidW(LPCWSTR system, PSID sid, LPWSTR name, LPDWORD size, LPWSTR domain, LPDWORD room, PSID_NAME_USE use) {
-    ULONG answer = injected("LookupAccountSidW", "");
-    if (answer) {
-        call_log("LookupAccountSidW", "", answer);
-        SetLastError(answer);
-        return FALSE;
-    }
-    return REAL(LookupAccountSidW)(system, sid, name, size, domain, room, use);
-}
-
-API LONG WINAPI RegCreateKeyExW(HKEY key, LPCWSTR name, DWORD reserved, LPWSTR class, DWORD options, REGSAM access,
-                                LPSECURITY_ATTRIBUTES security, PHKEY result, LPDWORD disposition) {
-    ULONG answer = injected("RegCreateKeyExW", "");
-    if (!answer) return REAL(RegCreateKeyExW)(key, name, reserved, class, options, access, security, result, disposition);
-    call_log("RegCreateKeyExW", "", answer);
-    return (LONG)answer;
-}
-
-API LONG WINAPI RegSetValueExW(HKEY key, LPCWSTR name, DWORD reserved, DWORD type, const BYTE *data, DWORD size) {
-    ULONG answer = injected("RegSetValueExW", "");
-    if (!answer) return REAL(RegSetValueExW)(key, name, reserved, type, data, size);
-    call_log("RegSetValueExW", "", answer);
-    return (LONG)answer;
-}
-
-API LONG WINAPI RegDeleteTreeW(HKEY key, LPCWSTR name) {
-    ULONG answer = injected("RegDeleteTreeW", "");
-    if (!answer) return REAL(RegDeleteTreeW)(key, name);
-    call_log("RegDeleteTreeW", "", answer);
-    return (LONG)answer;
-}
-
 #define SECURITY L"SYSTEM\\CurrentControlSet\\Control\\WMI\\Security"
+#define KERNEL L"SOFTWARE\\standin-kernel"
 #define RIGHTS L"SOFTWARE\\standin\\Rights"
+#define GROUPS L"SOFTWARE\\standin\\Groups\\"
 #define DEFAULT_GUID L"0811c1af-7a07-4a06-82ed-869455cdf713"
 
 static void guid_name(const GUID *g, WCHAR out[40]) {
@@ -69,18 +29,22 @@ static void sid_text(PSID sid, char out[200]) {
     }
 }
 
-/* Allow entries for Everyone, LocalSystem, Administrators, Performance Log Users, in a self-relative descriptor. */
+/* Allow entries as Windows is installed with: Everyone, LocalSystem, Administrators, LocalService, NetworkService,
+   Performance Log Users, in a self-relative descriptor. */
 static DWORD default_descriptor(BYTE *out) {
     static const struct { DWORD rights; BYTE sid[16]; BYTE length; } entries[] = {
         {0x00001800, {1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0}, 12},
         {0x00120fff, {1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0}, 12},
         {0x00120fff, {1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0}, 16},
-        {0x00001cff, {1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x2f, 2, 0, 0}, 16},
+        {0x00120fff, {1, 1, 0, 0, 0, 0, 0, 5, 19, 0, 0, 0}, 12},
+        {0x00120fff, {1, 1, 0, 0, 0, 0, 0, 5, 20, 0, 0, 0}, 12},
+        {0x00000ee5, {1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x2f, 2, 0, 0}, 16},
     };
+    const int many = sizeof entries / sizeof *entries;
     DWORD at = 20 + 8, owner, size;
     memset(out, 0, 512);
     out[0] = 1; out[2] = 4; out[3] = 0x80; out[16] = 20; /* the list comes first */
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < many; i++) {
         WORD length = 8 + entries[i].length;
         memcpy(out + at + 2, &length, 2);
         memcpy(out + at + 4, &entries[i].rights, 4);
@@ -88,7 +52,7 @@ static DWORD default_descriptor(BYTE *out) {
         at += length;
     }
     size = at - 20;
-    out[20] = 2; out[22] = (BYTE)size; out[24] = 4;
+    out[20] = 2; out[22] = (BYTE)size; out[24] = (BYTE)many;
     owner = at;
     memcpy(out + at, entries[2].sid, 16);
     at += 16;
@@ -112,9 +76,9 @@ static DWORD descriptor(const WCHAR *name, BYTE *out, DWORD room) {
     return default_descriptor(out);
 }
 
-static LONG keep(const WCHAR *name, const BYTE *bytes, DWORD size) {
+static LONG keep(const WCHAR *path, const WCHAR *name, const BYTE *bytes, DWORD size) {
     HKEY key;
-    LONG answer = REAL(RegCreateKeyExW)(HKEY_LOCAL_MACHINE, SECURITY, 0, 0, 0, KEY_ALL_ACCESS, 0, &key, 0);
+    LONG answer = REAL(RegCreateKeyExW)(HKEY_LOCAL_MACHINE, path, 0, 0, 0, KEY_ALL_ACCESS, 0, &key, 0);
     if (answer) return answer;
     answer = bytes ? REAL(RegSetValueExW)(key, name, 0, REG_BINARY, bytes, size) : REAL(RegDeleteValueW)(key, name);
     REAL(RegCloseKey)(key);
@@ -134,8 +98,17 @@ API ULONG WINAPI EventAccessControl(GUID *guid, ULONG operation, PSID sid, ULONG
         DWORD size = descriptor(name, old, sizeof old), list, at;
         WORD length = 8 + 8 + 4 * ((BYTE *)sid)[1] , total, count;
         memcpy(&list, old + 16, 4);
-        memcpy(&total, old + list + 2, 2);
+        if (!list) { /* no list, which allows everything: it becomes one that allows nothing but the new entry */
+            static const BYTE empty[8] = {2, 0, 8, 0, 0, 0, 0, 0};
+            list = size;
+            memcpy(old + list, empty, 8);
+            old[2] |= 4;
+            size += 8;
+        }
         memcpy(&count, old + list + 4, 2);
+        /* Behind the last entry there may be room, which is dropped. */
+        total = 8;
+        for (WORD i = 0, one; i < count; i++, total += one) memcpy(&one, old + list + total + 2, 2);
         memcpy(new, old, size);
         memcpy(new + size, old + list, 8);
         at = 8;
@@ -152,7 +125,8 @@ API ULONG WINAPI EventAccessControl(GUID *guid, ULONG operation, PSID sid, ULONG
         memcpy(new + size + 2, &total, 2);
         memcpy(new + size + 4, &count, 2);
         memcpy(new + 16, &size, 4);
-        answer = keep(name, new, size + total);
+        answer = keep(SECURITY, name, new, size + total);
+        if (!answer) keep(KERNEL, name, new, size + total);
     }
     snprintf(arguments, sizeof arguments, "\"guid\":\"%ls\",\"operation\":%lu,\"sid\":\"%s\",\"rights\":%lu,\"allow\":%d", name,
              operation, who, rights, allow);
@@ -180,7 +154,8 @@ API ULONG WINAPI EventAccessRemove(GUID *guid) {
     char arguments[100];
     ULONG answer = injected("EventAccessRemove", "");
     guid_name(guid, name);
-    if (!answer) answer = keep(name, 0, 0);
+    if (!answer) answer = keep(SECURITY, name, 0, 0);
+    if (!answer) keep(KERNEL, name, 0, 0);
     snprintf(arguments, sizeof arguments, "\"guid\":\"%ls\"", name);
     call_log("EventAccessRemove", arguments, answer);
     return answer;
@@ -288,16 +263,35 @@ API NTSTATUS WINAPI LsaRemoveAccountRights(LSA_HANDLE handle, PSID sid, BOOLEAN 
     return answer;
 }
 
+static int is_member(const WCHAR *group, const char *account) {
+    WCHAR path[300], name[200];
+    HKEY key;
+    swprintf(path, 300, GROUPS L"%ls", group);
+    swprintf(name, 200, L"%hs", account);
+    if (REAL(RegOpenKeyExW)(HKEY_LOCAL_MACHINE, path, 0, KEY_READ, &key)) return 0;
+    LONG answer = REAL(RegQueryValueExW)(key, name, 0, 0, 0, 0);
+    REAL(RegCloseKey)(key);
+    return !answer;
+}
+
 ULONG refused(const GUID *object, ULONG rights) {
     const char *account = getenv("STANDIN_ACCOUNT");
     BYTE bytes[8192];
     WCHAR name[40];
-    DWORD list;
+    DWORD list, size = sizeof bytes;
     WORD count;
+    HKEY key;
+    int known = 0, logs;
     if (!account || !*account) return 0;
     guid_name(object, name);
-    descriptor(name, bytes, sizeof bytes);
+    if (!REAL(RegOpenKeyExW)(HKEY_LOCAL_MACHINE, KERNEL, 0, KEY_READ, &key)) {
+        known = !REAL(RegQueryValueExW)(key, name, 0, 0, bytes, &size);
+        REAL(RegCloseKey)(key);
+    }
+    if (!known) descriptor(name, bytes, sizeof bytes);
+    logs = is_member(L"Performance Log Users", account);
     memcpy(&list, bytes + 16, 4);
+    if (!list) return 0;
     memcpy(&count, bytes + list + 4, 2);
     BYTE *entry = bytes + list + 8;
     for (int i = 0; i < count; i++) {
@@ -307,7 +301,7 @@ ULONG refused(const GUID *object, ULONG rights) {
         memcpy(&length, entry + 2, 2);
         memcpy(&mask, entry + 4, 4);
         sid_text(entry + 8, who);
-        if (!strcmp(who, account) || !strcmp(who, "S-1-1-0")) {
+        if (!strcmp(who, account) || !strcmp(who, "S-1-1-0") || (logs && !strcmp(who, "S-1-5-32-559"))) {
             if (entry[0] == 1 && (mask & rights)) return ERROR_ACCESS_DENIED;
             if (entry[0] == 0) rights &= ~mask;
         }

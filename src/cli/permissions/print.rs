@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use etwprof::session::access::windows::{Named, name};
 use etwprof::session::access::{
-    Cause, Feature, Need, Outcome, Revoked, Right, Sid, State, Taken, rights, works,
+    Cause, Feature, GrantError, Need, Outcome, Prospect, Revoked, Right, Sid, State, Taken, rights, works,
 };
 use serde_json::{Value, json};
 
@@ -52,25 +52,27 @@ fn right(right: Right) -> Value {
     }
 }
 
-pub(super) fn dry_run(subject: &Subject, steps: &[(Need, Result<bool, Cause>)], json: bool) -> Result<()> {
+pub(super) fn dry_run(subject: &Subject, steps: &[Prospect], json: bool) -> Result<()> {
     let value = || {
-        let steps = steps.iter().map(|(need, there)| {
+        let steps = steps.iter().map(|(need, outcome)| {
             json!({
                 "right": right(need.right), "feature": need.feature, "why": need.why,
-                "there": there.as_ref().ok(), "unreadable": there.as_ref().err().map(Cause::to_string),
+                "outcome": outcome.as_ref().ok(), "cause": outcome.as_ref().err().map(Cause::to_string),
             })
         });
         json!({ "account": subject.json(), "dry_run": true, "steps": steps.collect::<Vec<_>>() })
     };
     write(json, value, |out| {
         writeln!(out, "`etwprof grant` would give {subject}:\n")?;
-        for (place, (need, there)) in steps.iter().enumerate() {
+        for (place, (need, outcome)) in steps.iter().enumerate() {
             writeln!(out, "{}. {}", place + 1, need.right)?;
             writeln!(out, "   why: {}", need.why)?;
-            match there {
-                Ok(true) => writeln!(out, "   is there already, and stays as it is")?,
-                Ok(false) => writeln!(out, "   is not there yet")?,
-                Err(cause) => writeln!(out, "   whether it is there cannot be read: {cause}")?,
+            match outcome {
+                Ok(Outcome::Given) => writeln!(out, "   is not there yet")?,
+                Ok(Outcome::ByGroup) => writeln!(out, "   comes with the group")?,
+                Ok(_) => writeln!(out, "   is there already, and stays as it is")?,
+                Err(cause @ Cause::Denied { .. }) => writeln!(out, "   cannot be given: {cause}")?,
+                Err(cause) => writeln!(out, "   whether it is there is not readable: {cause}")?,
             }
         }
         writeln!(out, "\nNothing was changed. `etwprof revoke` takes exactly this back.")
@@ -96,6 +98,7 @@ pub(super) fn granted(subject: &Subject, outcomes: &[(Need, Outcome)], json: boo
                 Outcome::Given => "given",
                 Outcome::AlreadyGranted => "given before",
                 Outcome::AlreadyThere => "was there, not from etwprof",
+                Outcome::ByGroup => "comes with the group",
             };
             writeln!(out, "{outcome}: {}", need.right)?;
         }
@@ -111,6 +114,23 @@ pub(super) fn granted(subject: &Subject, outcomes: &[(Need, Outcome)], json: boo
         }
         Ok(())
     })
+}
+
+pub(super) fn grant_failed(subject: &Subject, error: &GrantError) -> Result<()> {
+    let value = || {
+        let undone = error.undone.iter().map(|undone| json!({ "right": right(*undone) }));
+        let left = error.left.iter().map(|(left, cause)| {
+            json!({ "right": right(*left), "cause": cause.to_string(), "cure": cause.cure() })
+        });
+        json!({
+            "account": subject.json(), "dry_run": false, "changed": !error.left.is_empty(),
+            "failed": {
+                "right": right(error.failed.right), "cause": error.cause.to_string(), "cure": error.cause.cure(),
+            },
+            "undone": undone.collect::<Vec<_>>(), "left": left.collect::<Vec<_>>(),
+        })
+    };
+    write(true, value, |_| Ok(()))
 }
 
 pub(super) fn revoked(revoked: &Revoked, json: bool) -> Result<()> {
@@ -147,17 +167,34 @@ fn called(sid: &Sid) -> String {
     name(sid).ok().flatten().map_or_else(|| sid.to_string(), |named| named.to_string())
 }
 
+/// The logon that the program runs in.
+pub(super) struct Logon {
+    /// All that it counts as.
+    pub(super) sids: Vec<Sid>,
+    /// Whether it holds the privilege; `None` if that cannot be read.
+    pub(super) privilege: Option<bool>,
+}
+
+impl Logon {
+    /// True if the account has this, but got it after this logon.
+    fn lacks(&self, need: &Need, state: &State) -> bool {
+        match (need.right, state) {
+            (Right::Privilege { .. }, State::Has { .. }) => self.privilege == Some(false),
+            (_, State::Has { by }) => !by.iter().all(|sid| self.sids.contains(sid)),
+            _ => false,
+        }
+    }
+}
+
 pub(super) fn permissions(
     subject: &Subject,
     states: &[(Need, State)],
-    in_token: Option<bool>,
+    this: Option<&Logon>,
     notes: &[String],
     json: bool,
 ) -> Result<()> {
-    let assigned = states
-        .iter()
-        .any(|(need, state)| matches!((need.right, state), (Right::Privilege { .. }, State::Has { .. })));
-    let logon = assigned && in_token == Some(false);
+    let lacks = |(need, state): &(Need, State)| this.is_some_and(|logon| logon.lacks(need, state));
+    let logon = states.iter().any(lacks);
     let value = || {
         let needs = states.iter().map(|(need, state)| {
             let (has, by, missing, unreadable) = match state {
@@ -174,7 +211,7 @@ pub(super) fn permissions(
             Feature::ALL.map(|feature| json!({ "feature": feature, "works": works(states, feature) }));
         json!({
             "account": subject.json(), "needs": needs.collect::<Vec<_>>(), "features": features,
-            "privilege_in_token": in_token, "new_logon_needed": logon, "notes": notes,
+            "privilege_in_token": this.and_then(|logon| logon.privilege), "new_logon_needed": logon, "notes": notes,
         })
     };
     write(json, value, |out| {
@@ -188,7 +225,9 @@ pub(super) fn permissions(
                     writeln!(out, "has      {}{by}", need.right)?;
                 }
                 State::Missing { .. } => writeln!(out, "MISSING  {}\n         to {}", need.right, need.why)?,
-                State::Unknown(cause) => writeln!(out, "unknown  {}\n         {cause}", need.right)?,
+                State::Unknown(cause) => {
+                    writeln!(out, "unknown  {}\n         not readable: {cause}", need.right)?
+                }
             }
         }
         writeln!(out)?;
@@ -209,7 +248,9 @@ pub(super) fn permissions(
             writeln!(out, "{}: {answer}", feature.title())?;
         }
         if logon {
-            writeln!(out, "\nThe privilege is assigned but not in this logon: log off and on again.")?;
+            let late: Vec<_> = states.iter().filter(|one| lacks(one)).map(|(need, _)| need.right).collect();
+            writeln!(out, "\nGiven, but not to this logon yet: log off and on again.")?;
+            late.iter().try_for_each(|right| writeln!(out, "  {right}"))?;
         }
         if cures.0 {
             writeln!(out, "\nAn administrator gives what is missing with `etwprof grant {}`.", subject.sid)?;

@@ -3,9 +3,9 @@
 use anyhow::{Result, anyhow, bail};
 use etwprof::session::SessionError;
 use etwprof::session::access::windows::{LocalMachine, account, caller, groups, holds_privilege, name};
-use etwprof::session::access::{self, CallError, Cause, GrantError, Method, Refused, Sid, rights};
+use etwprof::session::access::{self, CallError, Cause, GrantError, Method, Refused, Sid, State, rights};
 
-use super::print::{self, Subject};
+use super::print::{self, Logon, Subject};
 use crate::cli::args;
 
 pub(in crate::cli) fn grant(args: &args::Grant) -> Result<()> {
@@ -14,20 +14,31 @@ pub(in crate::cli) fn grant(args: &args::Grant) -> Result<()> {
         (None, true) => own()?,
         _ => bail!("`etwprof grant` needs to know whom: name an ACCOUNT, or say --me"),
     };
-    let method = if args.via_group { Method::Group } else { Method::Each };
+    let (method, flag) = if args.via_group { (Method::Group, " --via-group") } else { (Method::Each, "") };
     let mut machine = LocalMachine;
     if args.dry_run {
-        let steps = access::preview(&machine, &subject.sid, method);
+        let steps = access::preview(&machine, &subject.sid, method)
+            .map_err(|cause| anyhow!("cannot grant to {subject}: {cause}\n  cure: {}", cause.cure()))?;
         return print::dry_run(&subject, &steps, args.json);
     }
     match access::grant(&mut machine, &subject.sid, method) {
         Ok(outcomes) => print::granted(&subject, &outcomes, args.json),
-        Err(error) => Err(grant_failed(&subject, &error)),
+        Err(error) => {
+            if args.json {
+                print::grant_failed(&subject, &error)?;
+            }
+            // The SID, because the administrator who answers UAC may be another account than the caller.
+            Err(grant_failed(&subject, &error, &format!("grant {}{flag}", subject.sid)))
+        }
     }
 }
 
-fn grant_failed(subject: &Subject, error: &GrantError) -> anyhow::Error {
-    let mut text = format!("{error}\n  cure: {}", cure(&error.cause, subject, "grant"));
+fn grant_failed(subject: &Subject, error: &GrantError, command: &str) -> anyhow::Error {
+    let what = match &error.cause {
+        Cause::Anybody(_) => format!("cannot grant to {subject}: {}", error.cause),
+        _ => error.to_string(),
+    };
+    let mut text = format!("{what}\n  cure: {}", cure(&error.cause, command));
     if error.left.is_empty() {
         text += "\n  nothing was changed";
         if !error.undone.is_empty() {
@@ -46,17 +57,16 @@ fn grant_failed(subject: &Subject, error: &GrantError) -> anyhow::Error {
     anyhow!(text)
 }
 
-/// For the caller the cure names the SID: an elevated console may run as somebody else.
-fn cure(cause: &Cause, subject: &Subject, command: &str) -> String {
+/// What to do about it; of a refusal also how to run the command elevated from here.
+fn cure(cause: &Cause, command: &str) -> String {
     match cause {
         Cause::Call(error) if error.is_denied() => {
-            let sid = &subject.sid;
+            let program = std::env::current_exe().map_or("etwprof".into(), |path| path.display().to_string());
             format!(
-                "{}. From here, with one question of UAC: `powershell -c \"Start-Process cmd -Verb RunAs -ArgumentList \
-                 '/k \"\"{}\"\" {command} {sid}'\"` (the SID, because the administrator who answers may be another \
-                 account than {subject})",
+                "{}. From here, with one question of UAC: `powershell -c \"Start-Process -Verb RunAs '{}' \
+                 '{command}'\"`; then `etwprof permissions` shows what came of it",
                 cause.cure(),
-                std::env::current_exe().map_or("etwprof".into(), |path| path.display().to_string()),
+                program.replace('\'', "''"),
             )
         }
         _ => cause.cure().to_owned(),
@@ -72,41 +82,65 @@ pub(in crate::cli) fn revoke(args: &args::Revoke) -> Result<()> {
     let sid = whose.as_ref().map(|subject| &subject.sid);
     let revoked = access::revoke(&mut LocalMachine, sid).map_err(|error| with_cure(&error))?;
     print::revoked(&revoked, args.json)?;
+    let again = sid.map_or("revoke".to_owned(), |sid| format!("revoke {sid}"));
     match revoked.left.first() {
         None => Ok(()),
         Some((_, _, cause)) => {
             bail!(
-                "{} rights could not be taken back; {}; then repeat `etwprof revoke`",
+                "what was granted could not all be taken back ({} left); it stays remembered, and `etwprof {again}` \
+                 tries again\n  cure: {}",
                 revoked.left.len(),
-                cause.cure()
+                cure(cause, &again)
             )
         }
     }
 }
 
 pub(in crate::cli) fn permissions(args: &args::Permissions) -> Result<()> {
-    let me = own()?;
+    let caller = caller().map_err(|error| with_cure(&error))?;
     let subject = match &args.account {
         Some(text) => subject(text)?,
-        None => own()?,
+        None => with_name(caller.sid.clone())?,
     };
-    let is_me = subject.sid == me.sid;
-    let mut sids = vec![subject.sid.clone()];
+    let own = subject.sid == caller.sid;
     let mut notes = Vec::new();
-    let more = match (is_me, &subject.name) {
-        (true, _) => Ok(caller().map_err(|error| with_cure(&error))?.1),
-        (false, Some(named)) => groups(named),
-        (false, None) => Ok(Vec::new()),
+    let assigned = match &subject.name {
+        Some(named) => groups(named).unwrap_or_else(|error| {
+            // A group has no groups to ask for, and domain groups may be out of reach.
+            notes.push(format!("rights through groups are not all counted: {error}"));
+            Vec::new()
+        }),
+        None => Vec::new(),
     };
-    match more {
-        Ok(groups) => sids.extend(groups),
-        // A group has no groups to ask for, and domain groups may be out of reach.
-        Err(error) => notes.push(format!("rights through groups are not counted: {error}")),
+    let mut sids = vec![subject.sid.clone()];
+    let logon = own.then(|| Logon {
+        sids: [&[caller.sid][..], &caller.groups].concat(),
+        privilege: holds_privilege(rights::PROFILE_PRIVILEGE).ok(),
+    });
+    match &logon {
+        Some(logon) => {
+            sids.extend(caller.groups);
+            sids.extend(
+                assigned
+                    .into_iter()
+                    .filter(|sid| !logon.sids.contains(sid) && !caller.held_back.contains(sid)),
+            );
+        }
+        None => sids.extend(assigned),
     }
-    sids.dedup();
-    let states = access::permissions(&LocalMachine, &sids);
-    let in_token = if is_me { holds_privilege(rights::PROFILE_PRIVILEGE).ok() } else { None };
-    print::permissions(&subject, &states, in_token, &notes, args.json)
+    let mut seen = std::collections::BTreeSet::new();
+    sids.retain(|sid| seen.insert(sid.clone()));
+    let mut states = access::permissions(&LocalMachine, &sids);
+    if logon.as_ref().is_some_and(|logon| logon.privilege == Some(true)) {
+        // Only administrators may ask for what is assigned, but what a logon holds is there.
+        let unknown = |need: &access::Need, state: &State| {
+            matches!((need.right, state), (access::Right::Privilege { .. }, State::Unknown(_)))
+        };
+        for (_, state) in states.iter_mut().filter(|(need, state)| unknown(need, state)) {
+            *state = State::Has { by: vec![subject.sid.clone()] };
+        }
+    }
+    print::permissions(&subject, &states, logon.as_ref(), &notes, args.json)
 }
 
 /// Why a live session could not be started: of a refusal, the missing right and the command that gives it.
@@ -138,8 +172,7 @@ fn subject(text: &str) -> Result<Subject> {
 }
 
 fn own() -> Result<Subject> {
-    let (sid, _) = caller().map_err(|error| with_cure(&error))?;
-    with_name(sid)
+    with_name(caller().map_err(|error| with_cure(&error))?.sid)
 }
 
 fn with_name(sid: Sid) -> Result<Subject> {

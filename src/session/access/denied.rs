@@ -17,11 +17,14 @@ pub enum Refused {
     Privilege,
 }
 
+/// STATUS_PRIVILEGE_NOT_HELD.
+const PRIVILEGE_NOT_HELD: u32 = 0xc000_0061;
+
 /// True for the codes with which Windows says that the account may not (Win32, HRESULT and NTSTATUS forms of
 /// "access denied", "not all privileges assigned" and "privilege not held").
 pub fn is_denied(code: u32) -> bool {
     let win32 = if code >> 16 == 0x8007 { code & 0xffff } else { code };
-    matches!(win32, 5 | 1300 | 1314 | 0xc000_0022 | 0xc000_0061)
+    matches!(win32, 5 | 1300 | 1314 | 0xc000_0022 | PRIVILEGE_NOT_HELD)
 }
 
 /// The cause and the cure, when `code` says that `account` may not do it: the right that is missing and the command
@@ -32,7 +35,7 @@ pub fn denied(refused: Refused, code: u32, account: &str) -> Option<String> {
     }
     let right = match refused {
         // Without the privilege Windows refuses the call itself, whatever was refused.
-        _ if matches!(code & 0xffff, 1300 | 1314) => privilege(),
+        _ if matches!(code & 0xffff, 1300 | 1314) || code == PRIVILEGE_NOT_HELD => privilege(),
         Refused::Privilege => privilege(),
         Refused::Session => {
             super::rights::names(bits::QUERY | bits::CREATE_REALTIME) + " on etwprof's sessions"
@@ -67,6 +70,8 @@ mod tests {
         assert!(text.contains("TRACELOG_CREATE_REALTIME"), "{text}");
         let text = denied(Refused::KernelEvents, 0x8007_0522, "PC\\jo").unwrap();
         assert!(text.contains("SeSystemProfilePrivilege") && text.contains("log off"), "{text}");
+        let text = denied(Refused::Session, 0xc000_0061, "PC\\jo").unwrap();
+        assert!(text.contains("SeSystemProfilePrivilege"), "{text}");
         assert_eq!(denied(Refused::Session, 87, "PC\\jo"), None);
     }
 }

@@ -153,8 +153,32 @@ impl SecurityDescriptor {
         self.aces().iter().filter_map(|ace| ace.allows(sid)).fold(0, |all, rights| all | rights)
     }
 
+    /// True if exactly this SID is allowed all these rights, or if there is no list, and everything is allowed.
+    pub fn grants(&self, sid: &Sid, rights: u32) -> bool {
+        self.dacl.is_none() || self.allowed_to(sid) & rights == rights
+    }
+
+    /// Whom of `sids` an entry denies one of these rights.
+    pub fn denied<'s>(&self, sids: &'s [Sid], rights: u32) -> Option<&'s Sid> {
+        let denies = self.aces().iter().filter(|ace| ace.kind == DENY && ace.flags & INHERIT_ONLY == 0);
+        let mut denied =
+            denies.filter_map(Ace::subject).filter(|(denied, _)| specific(*denied) & rights != 0);
+        denied.find_map(|(_, denied)| sids.iter().find(|sid| **sid == denied))
+    }
+
+    /// True if both lists are the same, but for entries that allow [`Sid::nobody`] something.
+    pub fn same_entries(&self, other: &SecurityDescriptor) -> bool {
+        let (nobody, open) = (Sid::nobody(), |descriptor: &SecurityDescriptor| descriptor.dacl.is_none());
+        let entries = |descriptor| {
+            let aces = SecurityDescriptor::aces(descriptor).iter();
+            aces.filter(|ace| ace.allows(&nobody).is_none())
+        };
+        open(self) == open(other) && entries(self).eq(entries(other))
+    }
+
     /// Which of the `wanted` rights somebody has who is all of `sids`, with the SIDs that give them; as the system
-    /// decides: from the top, the first entry that speaks of a right.
+    /// decides: from the top, the first entry that speaks of a right. Entries for parts of objects and entries with
+    /// conditions are passed over; ETW's objects have no parts.
     pub fn access(&self, sids: &[Sid], wanted: u32) -> (u32, Vec<Sid>) {
         if self.dacl.is_none() {
             return (wanted, Vec::new());
@@ -211,19 +235,24 @@ impl SecurityDescriptor {
         Ok(())
     }
 
-    /// Without one entry that allows `sid` exactly these `rights`; where there is none such, without these rights in
-    /// a wider entry, but for those in `keep`. `None` if the rights are in no entry.
+    /// Without one entry that allows `sid` exactly these `rights`; where there is none such, because somebody has
+    /// changed it, without what is left of them in another entry. `keep` is what it was allowed before, which stays
+    /// even if the system put it into one entry with ours. `None` if nothing of ours is left.
     pub fn without(&self, sid: &Sid, rights: u32, keep: u32) -> Option<SecurityDescriptor> {
         let mut left = self.clone();
         let aces = &mut left.dacl.as_mut()?.aces;
+        let ours = rights & !keep;
         // The last, because new entries come after those of their kind.
-        if let Some(place) = aces.iter().rposition(|ace| ace.allows(sid) == Some(rights)) {
-            aces.remove(place);
-            return Some(left);
+        let exactly = aces.iter().rposition(|ace| ace.allows(sid) == Some(rights));
+        let partly = || aces.iter().rposition(|ace| ace.allows(sid).is_some_and(|all| all & ours != 0));
+        let place = exactly.or_else(partly)?;
+        let all = aces.remove(place).allows(sid)?;
+        let elsewhere = aces.iter().filter_map(|ace| ace.allows(sid)).fold(0, |all, rights| all | rights);
+        let foreign = if exactly.is_some() { 0 } else { all & !ours };
+        let stays = foreign | (keep & rights & !elsewhere);
+        if stays != 0 {
+            aces.insert(place, Ace::allow(sid, stays));
         }
-        let wider = aces.iter_mut().find(|ace| ace.allows(sid).is_some_and(|all| all & rights == rights))?;
-        let all = wider.allows(sid)?;
-        *wider = Ace::allow(sid, all & !(rights & !keep));
         Some(left)
     }
 }

@@ -112,8 +112,41 @@ fn a_widened_entry_counts_as_added_and_is_narrowed_again() {
     let before = descriptor(vec![allow(ME, 0x1), allow("S-1-5-32-544", 0x120fff)]);
     let after = descriptor(vec![allow(ME, 0x421), allow("S-1-5-32-544", 0x120fff)]);
     assert_eq!(after.is_with(&before, &sid(ME), 0x421), Ok(()));
+    assert_eq!(after.without(&sid(ME), 0x421, 0x1).unwrap(), before);
     let wider = descriptor(vec![allow(ME, 0x423), allow("S-1-5-32-544", 0x120fff)]);
     assert_eq!(wider.without(&sid(ME), 0x421, 0x1).unwrap().allowed_to(&sid(ME)), 0x3);
+}
+
+#[test]
+fn what_is_left_of_a_changed_entry_is_taken_back_too() {
+    let admins = allow("S-1-5-32-544", 0x120fff);
+    let narrowed = descriptor(vec![allow(ME, 0x420), admins.clone()]);
+    assert_eq!(narrowed.without(&sid(ME), 0x421, 0).unwrap(), descriptor(vec![admins.clone()]));
+    let mixed = descriptor(vec![allow(ME, 0x442), admins.clone()]);
+    assert_eq!(mixed.without(&sid(ME), 0x421, 0).unwrap().aces(), [allow(ME, 0x42), admins.clone()]);
+    assert_eq!(descriptor(vec![allow(ME, 0x42), admins]).without(&sid(ME), 0x421, 0), None);
+}
+
+#[test]
+fn an_entry_that_denies_is_found_in_its_general_form_too() {
+    let me = [sid(ME), Sid::everyone()];
+    assert_eq!(descriptor(vec![deny("S-1-1-0", 0x80)]).denied(&me, 0x80), Some(&me[1]));
+    assert_eq!(descriptor(vec![deny(ME, 1 << 29)]).denied(&me, 0x80), Some(&me[0]));
+    assert_eq!(
+        descriptor(vec![deny(ME, 0x1), deny("S-1-5-7", 0x80), allow(ME, 0x80)]).denied(&me, 0x80),
+        None
+    );
+}
+
+#[test]
+fn entries_for_nobody_say_nothing() {
+    let before = descriptor(vec![allow(ME, 0x1), allow("S-1-1-0", 0x800)]);
+    let after = descriptor(vec![allow(ME, 0x1), allow("S-1-1-0", 0x800), allow("S-1-0-0", 0x1)]);
+    assert!(after.same_entries(&before) && before.same_entries(&after));
+    assert!(!before.same_entries(&descriptor(vec![allow("S-1-1-0", 0x800), allow(ME, 0x1)])));
+    let open = SecurityDescriptor { dacl: None, ..descriptor(vec![]) };
+    assert!(!open.same_entries(&descriptor(vec![])) && open.same_entries(&open));
+    assert!(open.grants(&sid(ME), 0x80) && !descriptor(vec![]).grants(&sid(ME), 0x80));
 }
 
 #[test]

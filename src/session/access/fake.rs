@@ -29,7 +29,7 @@ pub(super) struct Fake {
     pub(super) calls: Cell<usize>,
 }
 
-/// Windows' default, as it is said to be.
+/// Windows' default, as it is said to be installed.
 pub(super) fn default_descriptor() -> SecurityDescriptor {
     let system: Sid = "S-1-5-18".parse().unwrap();
     let allow = |who: &str, rights| Ace::allow(&who.parse().unwrap(), rights);
@@ -44,7 +44,9 @@ pub(super) fn default_descriptor() -> SecurityDescriptor {
                 allow("S-1-1-0", 0x1800),
                 allow("S-1-5-18", 0x120fff),
                 allow("S-1-5-32-544", 0x120fff),
-                allow("S-1-5-32-559", 0x1cff),
+                allow("S-1-5-19", 0x120fff),
+                allow("S-1-5-20", 0x120fff),
+                allow("S-1-5-32-559", 0xee5),
             ],
         }),
     }

@@ -23,6 +23,19 @@ pub enum Cause {
         /// Why.
         why: NotADescriptor,
     },
+    /// The account is everybody, or nobody in particular.
+    #[error("{0} is no chosen account: it stands for everybody, for all who come in some way, or for nobody")]
+    Anybody(Sid),
+    /// An entry denies the account what is to be given.
+    #[error(
+        "an entry for {whom} at {guid} denies it, and Windows lets that decide before any entry that allows"
+    )]
+    Denied {
+        /// The object.
+        guid: Guid,
+        /// The account, or a group of everybody's.
+        whom: Sid,
+    },
     /// Reading back shows something else than was asked for.
     #[error("Windows took the entry for {guid}, but reading it back shows that {why}")]
     Differs {
@@ -45,6 +58,14 @@ impl Cause {
                 "look at it with `reg query HKLM\\SYSTEM\\CurrentControlSet\\Control\\WMI\\Security`; without that \
                  value, Windows' default applies"
             }
+            Cause::Anybody(_) => {
+                "name the user who profiles, or make a group of those who do and name that: what they see is the whole \
+                 system"
+            }
+            Cause::Denied { .. } => {
+                "whoever denied it had a reason; with their consent that entry is to be taken away first \
+                 (docs/permissions.md tells how to look at it)"
+            }
             Cause::Differs { .. } | Cause::NoEffect(_) => {
                 "another program may be changing the same rights, or this Windows works in another way than known; \
                  repeat it, and please report it if it happens again"
@@ -63,6 +84,8 @@ pub enum Outcome {
     AlreadyGranted,
     /// The account had it, and not from us: a revoke will leave it.
     AlreadyThere,
+    /// The account has it as a member of Performance Log Users.
+    ByGroup,
 }
 
 /// A grant that failed, and the state that it left.
@@ -83,7 +106,8 @@ pub struct GrantError {
 ///
 /// # Errors
 ///
-/// What failed, what was undone, and what could not be undone.
+/// What failed, what was undone, and what could not be undone. SIDs that stand for [anybody](Sid::is_anybody) are
+/// refused.
 pub fn grant(
     machine: &mut dyn Machine,
     sid: &Sid,
@@ -92,7 +116,7 @@ pub fn grant(
     let mut outcomes: Vec<(Need, Outcome)> = Vec::new();
     for need in method.needs() {
         let mut left = Vec::new();
-        let given = give(machine, sid, need.right, &mut left);
+        let given = chosen(sid).and_then(|()| give(machine, sid, method, need.right, &mut left));
         match given {
             Ok(outcome) => outcomes.push((*need, outcome)),
             Err(cause) => {
@@ -111,55 +135,114 @@ pub fn grant(
     Ok(outcomes)
 }
 
-/// What a [`grant`] would find: what the account has already, for each need in order. Changes nothing.
-pub fn preview(machine: &dyn Machine, sid: &Sid, method: Method) -> Vec<(Need, Result<bool, Cause>)> {
-    method.needs().iter().map(|need| (*need, has(machine, sid, need.right))).collect()
+/// What a grant would do about one need, or why it cannot tell.
+pub type Prospect = (Need, Result<Outcome, Cause>);
+
+/// What a [`grant`] would do about each need, in order, or why it cannot tell. Changes nothing.
+///
+/// # Errors
+///
+/// If the account is one that is not granted to at all.
+pub fn preview(machine: &dyn Machine, sid: &Sid, method: Method) -> Result<Vec<Prospect>, Cause> {
+    chosen(sid)?;
+    let record = machine.record()?;
+    let preview = |need: &Need| (*need, prospect(machine, &record, sid, method, need.right));
+    Ok(method.needs().iter().map(preview).collect())
 }
 
+/// What is to become of one right.
+fn prospect(
+    machine: &dyn Machine,
+    record: &Record,
+    sid: &Sid,
+    method: Method,
+    right: Right,
+) -> Result<Outcome, Cause> {
+    if has(machine, sid, right)? {
+        let ours = is_ours(record, sid, right);
+        return Ok(if ours { Outcome::AlreadyGranted } else { Outcome::AlreadyThere });
+    }
+    if let (Method::Group, Right::Trace { guid, rights, .. }) = (method, right) {
+        let member = [&all(sid)[..], &[Sid::performance_log_users()]].concat();
+        if applied(machine, guid)?.access(&member, rights).0 == rights {
+            return Ok(Outcome::ByGroup);
+        }
+    }
+    Ok(Outcome::Given)
+}
+
+/// Rights that show the whole system are for accounts that somebody chose.
+fn chosen(sid: &Sid) -> Result<(), Cause> {
+    if sid.is_anybody() { Err(Cause::Anybody(sid.clone())) } else { Ok(()) }
+}
+
+/// What every account is, beside the groups that it is in.
+fn all(sid: &Sid) -> [Sid; 3] {
+    [sid.clone(), Sid::everyone(), Sid::authenticated_users()]
+}
+
+/// True if exactly this account has it.
 fn has(machine: &dyn Machine, sid: &Sid, right: Right) -> Result<bool, Cause> {
     Ok(match right {
-        Right::Trace { guid, rights, .. } => applied(machine, guid)?.allowed_to(sid) & rights == rights,
+        Right::Trace { guid, rights, .. } => {
+            let applied = applied(machine, guid)?;
+            if let Some(whom) = applied.denied(&all(sid), rights) {
+                return Err(Cause::Denied { guid, whom: whom.clone() });
+            }
+            applied.grants(sid, rights)
+        }
         Right::Privilege { name } => machine.privileges(sid)?.iter().any(|has| has == name),
         Right::Group => machine.is_member(sid)?,
     })
 }
 
 fn applied(machine: &dyn Machine, guid: Guid) -> Result<SecurityDescriptor, Cause> {
-    SecurityDescriptor::read(&machine.applied(guid)?).map_err(|why| Cause::Broken { guid, why })
+    read(guid, &machine.applied(guid)?)
+}
+
+fn read(guid: Guid, bytes: &[u8]) -> Result<SecurityDescriptor, Cause> {
+    SecurityDescriptor::read(bytes).map_err(|why| Cause::Broken { guid, why })
+}
+
+/// What there is before an entry of ours. A stored value that is no descriptor is not built on: what Windows makes of
+/// it is not known.
+fn found(machine: &dyn Machine, guid: Guid) -> Result<Object, Cause> {
+    let stored = machine.stored(guid)?;
+    stored.as_deref().map(|bytes| read(guid, bytes)).transpose()?;
+    Ok(Object { stored, applied: machine.applied(guid)?, ours: Vec::new() })
 }
 
 /// Gives one right. What it could not undo after a failure is added to `left`.
 fn give(
     machine: &mut dyn Machine,
     sid: &Sid,
+    method: Method,
     right: Right,
     left: &mut Vec<(Right, Cause)>,
 ) -> Result<Outcome, Cause> {
     let record = machine.record()?;
-    if has(machine, sid, right)? {
-        let ours = if is_ours(&record, sid, right) { Outcome::AlreadyGranted } else { Outcome::AlreadyThere };
-        return Ok(ours);
+    let prospect = prospect(machine, &record, sid, method, right)?;
+    if prospect != Outcome::Given {
+        return Ok(prospect);
     }
-    let stored = match right {
-        Right::Trace { guid, .. } => machine.stored(guid)?,
+    let found = match right {
+        Right::Trace { guid, .. } => Some(found(machine, guid)?),
         _ => None,
     };
-    let before = match right {
-        Right::Trace { guid, .. } => Some((machine.applied(guid)?, applied(machine, guid)?)),
-        _ => None,
-    };
-    let found = before.as_ref().map(|(bytes, _)| bytes.as_slice());
-    if let Err(error) = remember(machine, &record, sid, right, &stored, found) {
-        // Nothing is given yet. A record of it that stays all the same does no harm: a revoke finds nothing to take.
-        let _ = forget(machine, &record, sid, right);
+    if let Err(error) = remember(machine, &record, sid, right, found.as_ref()) {
+        // Nothing is given yet, but the record may name it.
+        if let Err(error) = forget(machine, &record, sid, right) {
+            left.push((right, error.into()));
+        }
         return Err(error.into());
     }
     let given = (|| {
-        match (right, &before) {
-            (Right::Trace { guid, rights, .. }, Some((_, before))) => {
+        match (right, &found) {
+            (Right::Trace { guid, rights, .. }, Some(found)) => {
+                let before = read(guid, &found.applied)?;
                 machine.allow(guid, sid, rights)?;
                 let after = applied(machine, guid)?;
-                after.is_with(before, sid, rights).map_err(|why| Cause::Differs { guid, why })?;
+                after.is_with(&before, sid, rights).map_err(|why| Cause::Differs { guid, why })?;
             }
             (Right::Privilege { name }, _) => machine.add_privilege(sid, name)?,
             _ => machine.join(sid)?,
@@ -170,6 +253,7 @@ fn give(
         }
     })();
     if given.is_err() {
+        let stored = found.and_then(|found| found.stored);
         if let Err(cause) = put_back(machine, sid, right, stored.as_deref()) {
             // It stays remembered, so that a revoke can take it back.
             left.push((right, cause));
@@ -192,16 +276,25 @@ fn calls(right: Right) -> (&'static str, &'static str) {
 /// Undoes a giving of which is not known how far it came.
 fn put_back(machine: &mut dyn Machine, sid: &Sid, right: Right, stored: Option<&[u8]>) -> Result<(), Cause> {
     match right {
-        Right::Trace { guid, .. } => {
-            if machine.stored(guid).ok().is_none_or(|now| now.as_deref() != stored) {
-                machine.store(guid, stored)?;
-            }
-        }
+        Right::Trace { guid, .. } => restore(machine, guid, stored)?,
         _ if !has(machine, sid, right)? => {}
         Right::Privilege { name } => machine.remove_privilege(sid, name)?,
         Right::Group => machine.leave(sid)?,
     }
     Ok(())
+}
+
+/// Has Windows keep this descriptor for an object, byte for byte, or none.
+fn restore(machine: &mut dyn Machine, guid: Guid, descriptor: Option<&[u8]>) -> Result<(), Cause> {
+    if machine.stored(guid)?.as_deref() == descriptor {
+        return Ok(());
+    }
+    machine.store(guid, descriptor)?;
+    if machine.stored(guid)?.as_deref() == descriptor {
+        Ok(())
+    } else {
+        Err(Cause::NoEffect(if descriptor.is_some() { "RegSetValueExW" } else { "EventAccessRemove" }))
+    }
 }
 
 fn is_ours(record: &Record, sid: &Sid, right: Right) -> bool {
@@ -221,8 +314,7 @@ fn remember(
     record: &Record,
     sid: &Sid,
     right: Right,
-    stored: &Option<Vec<u8>>,
-    applied: Option<&[u8]>,
+    found: Option<&Object>,
 ) -> Result<(), CallError> {
     if is_ours(record, sid, right) {
         // Somebody else took it back since: what was there before us is known already.
@@ -231,12 +323,7 @@ fn remember(
     let mut account = record.accounts.get(sid).cloned().unwrap_or_default();
     match right {
         Right::Trace { guid, rights, .. } => {
-            let found = || Object {
-                stored: stored.clone(),
-                applied: applied.unwrap_or_default().to_vec(),
-                ours: Vec::new(),
-            };
-            let mut object = record.objects.get(&guid).cloned().unwrap_or_else(found);
+            let mut object = record.objects.get(&guid).or(found).cloned().unwrap_or_default();
             object.ours.push((sid.clone(), rights));
             return machine.remember_object(guid, Some(&object));
         }
@@ -248,10 +335,12 @@ fn remember(
 
 /// Makes the record what it was for this right.
 fn forget(machine: &mut dyn Machine, record: &Record, sid: &Sid, right: Right) -> Result<(), CallError> {
-    match right {
+    let forgotten = match right {
         Right::Trace { guid, .. } => machine.remember_object(guid, record.objects.get(&guid)),
         _ => machine.remember_account(sid, record.accounts.get(sid)),
-    }
+    };
+    // Whoever may not write had nothing written either.
+    forgotten.or_else(|error| if machine.record()? == *record { Ok(()) } else { Err(error) })
 }
 
 /// What became of a right that was to be taken back.
@@ -355,24 +444,31 @@ fn take_entry(
     rights: u32,
 ) -> Result<Taken, Cause> {
     let Some(object) = record.objects.get(&guid) else { return Ok(Taken::WasGone) };
-    let broken = |why| Cause::Broken { guid, why };
     let mut left = object.clone();
     if let Some(place) = left.ours.iter().rposition(|ours| ours.0 == *sid && ours.1 == rights) {
         left.ours.remove(place);
     }
-    let now = applied(machine, guid)?;
-    let found = SecurityDescriptor::read(&object.applied).map_err(broken)?;
+    let found = read(guid, &object.applied)?;
+    let stored = machine.stored(guid)?;
+    let now = match &stored {
+        Some(bytes) => read(guid, bytes)?,
+        None => applied(machine, guid)?,
+    };
     let without = now.without(sid, rights, found.allowed_to(sid));
     let was_there = without.is_some();
     let wanted = without.unwrap_or(now);
 
-    let as_found = left.ours.is_empty() && wanted.dacl == found.dacl;
-    let bytes = if as_found { object.stored.clone() } else { Some(wanted.to_bytes()) };
-    if (as_found || was_there) && machine.stored(guid)? != bytes {
-        machine.store(guid, bytes.as_deref())?;
-        if machine.stored(guid)? != bytes {
-            return Err(Cause::NoEffect(calls(Right::Trace { guid, object: "", rights }).1));
-        }
+    // The remembered bytes are put back only if they give what is there without us: whoever could have changed the
+    // record must not have us write other rights.
+    let remembered = match &object.stored {
+        Some(bytes) => read(guid, bytes)?.same_entries(&found),
+        None => true,
+    };
+    let as_found = left.ours.is_empty() && wanted.same_entries(&found) && remembered;
+    if as_found {
+        restore(machine, guid, object.stored.as_deref())?;
+    } else if was_there {
+        restore(machine, guid, Some(&wanted.to_bytes()))?;
     }
     machine.remember_object(guid, (!left.ours.is_empty()).then_some(&left))?;
     Ok(match (was_there, as_found) {

@@ -1,7 +1,7 @@
-use super::{Cause, Outcome, Taken, grant, revoke};
+use super::{Cause, Outcome, Taken, grant, preview, revoke};
 use crate::session::access::fake::{Fake, World, default_descriptor};
 use crate::session::access::{
-    Ace, Difference, Feature, Method, Record, Right, SecurityDescriptor, Sid, State, permissions, works,
+    Ace, Acl, Difference, Feature, Method, Record, Right, SecurityDescriptor, Sid, State, permissions, works,
 };
 use crate::session::guids;
 
@@ -16,7 +16,8 @@ fn other() -> Sid {
     "S-1-5-21-1-2-3-1002".parse().unwrap()
 }
 
-/// A machine where an administrator had already set rights on one of the objects, in an order and layout of his own.
+/// A machine where Windows keeps rights to the kernel's events to administrators, as it is installed, and where an
+/// administrator had set rights on another of the objects, in an order and layout of his own.
 fn machine() -> Fake {
     let mut fake = Fake::default();
     let mut stored = default_descriptor();
@@ -30,7 +31,39 @@ fn machine() -> Fake {
     let mut bytes = stored.to_bytes();
     bytes.extend([0; 4]);
     fake.world.stored.insert(guids::CLR, bytes);
+    fake.world.stored.insert(guids::SYSTEM_TRACE_CONTROL, with_entries(&[("S-1-5-18", 0x120fff)]).to_bytes());
     fake
+}
+
+/// A descriptor with these allow entries and no others.
+fn with_entries(entries: &[(&str, u32)]) -> SecurityDescriptor {
+    let mut descriptor = default_descriptor();
+    let allow = |(who, rights): &(&str, u32)| Ace::allow(&who.parse().unwrap(), *rights);
+    descriptor.dacl.as_mut().unwrap().aces = entries.iter().map(allow).collect();
+    descriptor
+}
+
+/// The machine with this value for the CLR's provider.
+fn machine_with(clr: Vec<u8>) -> Fake {
+    let mut fake = machine();
+    fake.world.stored.insert(guids::CLR, clr);
+    fake
+}
+
+fn changed(fake: &Fake) -> bool {
+    const CHANGES: [&str; 10] = [
+        "EventAccessControl",
+        "EventAccessRemove",
+        "RegSetValueExW",
+        "RegCreateKeyExW",
+        "RegDeleteTreeW",
+        "LsaAddAccountRights",
+        "LsaRemoveAccountRights",
+        "NetLocalGroupAddMembers",
+        "NetLocalGroupDelMembers",
+        "RegDeleteValueW",
+    ];
+    fake.log.borrow().iter().any(|line| CHANGES.iter().any(|call| line.starts_with(call)))
 }
 
 #[test]
@@ -54,10 +87,14 @@ fn grants_exactly_what_is_needed_in_order() {
             "LsaAddAccountRights S-1-5-21-1-2-3-1001 SeSystemProfilePrivilege",
         ]
     );
-    for bytes in fake.world.stored.values() {
-        let descriptor = SecurityDescriptor::read(bytes).unwrap();
-        assert!(descriptor.is_canonical());
-        assert_eq!(descriptor.access(&["S-1-5-32-559".parse().unwrap()], 0x4ff).0, 0x4ff);
+    let before = machine().world.stored;
+    for (guid, bytes) in &fake.world.stored {
+        let after = SecurityDescriptor::read(bytes).unwrap();
+        let before = before.get(guid).map(|bytes| SecurityDescriptor::read(bytes).unwrap());
+        let before = before.unwrap_or_else(default_descriptor);
+        assert!(after.is_canonical());
+        let (new, rest) = after.aces().split_last().unwrap();
+        assert_eq!((rest, new.subject().unwrap().1), (before.aces(), me()));
     }
 }
 
@@ -65,10 +102,15 @@ fn grants_exactly_what_is_needed_in_order() {
 fn revoke_leaves_every_byte_as_it_was() {
     for method in METHODS {
         let (mut fake, before) = (machine(), machine().world);
-        grant(&mut fake, &me(), method).unwrap();
+        let outcomes = grant(&mut fake, &me(), method).unwrap();
         assert_ne!(fake.world, before);
         let revoked = revoke(&mut fake, Some(&me())).unwrap();
-        assert!(revoked.left.is_empty() && revoked.taken.len() == method.needs().len());
+        let mut given: Vec<_> = outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::Given).collect();
+        given.reverse();
+        assert!(revoked.left.is_empty());
+        assert!(
+            revoked.taken.iter().map(|(_, right, _)| right).eq(given.iter().map(|(need, _)| &need.right))
+        );
         assert!(revoked.taken.iter().all(|(_, _, taken)| *taken == Taken::AsFound), "{revoked:?}");
         assert_eq!(fake.world, before);
         assert_eq!(fake.record, Record::default());
@@ -82,8 +124,11 @@ fn granting_twice_changes_nothing() {
         let mut fake = machine();
         grant(&mut fake, &me(), method).unwrap();
         let (world, record) = (fake.world.clone(), fake.record.clone());
+        fake.log.borrow_mut().clear();
         let outcomes = grant(&mut fake, &me(), method).unwrap();
-        assert!(outcomes.iter().all(|(_, outcome)| *outcome == Outcome::AlreadyGranted));
+        let nothing = |outcome| matches!(outcome, Outcome::AlreadyGranted | Outcome::ByGroup);
+        assert!(outcomes.iter().all(|(_, outcome)| nothing(*outcome)));
+        assert!(!changed(&fake), "{:?}", fake.log);
         assert_eq!((fake.world, fake.record), (world, record));
     }
 }
@@ -139,8 +184,127 @@ fn what_others_changed_since_stays() {
     change(&mut expected);
     let read = |world: &World| SecurityDescriptor::read(&world.stored[&guids::CLR]).unwrap();
     assert_eq!(read(&fake.world), read(&expected));
-    assert_eq!(fake.world.stored.len(), 1);
+    assert_eq!(fake.world.stored.len(), 2);
     assert_eq!(fake.record, Record::default());
+}
+
+/// What stands in a descriptor beside plain entries goes through a grant and a revoke unharmed.
+#[test]
+fn unusual_content_stays() {
+    let plain = with_entries(&[("S-1-5-32-544", 0x120fff)]);
+    let mut odd = default_descriptor();
+    odd.control |= 0x10 | 0x2000;
+    odd.sacl = Some(Acl {
+        revision: 2,
+        aces: vec![Ace { kind: 2, flags: 0x40, ..Ace::allow(&Sid::everyone(), 0xfff) }],
+    });
+    let dacl = odd.dacl.as_mut().unwrap();
+    dacl.revision = 4;
+    // An entry for a part of an object, one with a condition, and one that is only for what is below.
+    let part = [&0x80u32.to_le_bytes()[..], &[0; 4], me().bytes()].concat();
+    dacl.aces.insert(0, Ace { kind: 5, flags: 0, body: part });
+    dacl.aces.insert(1, Ace { kind: 9, ..Ace::allow(&other(), 0x80) });
+    dacl.aces.insert(2, Ace { flags: 0x0a, ..Ace::allow(&me(), 0x80) });
+    let mut empty = plain.clone();
+    empty.dacl.as_mut().unwrap().aces.clear();
+    let bare = SecurityDescriptor { owner: None, group: None, ..plain };
+    for descriptor in [odd, empty, bare] {
+        for spare in [0, 12] {
+            let bytes = [descriptor.to_bytes(), vec![0; spare]].concat();
+            let mut fake = machine_with(bytes.clone());
+            grant(&mut fake, &me(), Method::Each).unwrap();
+            let granted = SecurityDescriptor::read(&fake.world.stored[&guids::CLR]).unwrap();
+            assert_eq!(granted.sacl, descriptor.sacl);
+            assert_eq!(granted.access(&[me()], 0x80).0, 0x80);
+            // With a second account's entry still in it, too.
+            grant(&mut fake, &other(), Method::Each).unwrap();
+            revoke(&mut fake, Some(&me())).unwrap();
+            let left = SecurityDescriptor::read(&fake.world.stored[&guids::CLR]).unwrap();
+            assert_eq!((left.sacl, left.owner), (descriptor.sacl.clone(), descriptor.owner.clone()));
+            revoke(&mut fake, None).unwrap();
+            assert_eq!(fake.world, machine_with(bytes).world);
+        }
+    }
+}
+
+/// An entry in a list where none was would shut out all others.
+#[test]
+fn where_everybody_may_do_everything_nothing_is_added() {
+    let open = SecurityDescriptor { dacl: None, ..default_descriptor() }.to_bytes();
+    let mut fake = machine_with(open.clone());
+    let outcomes = grant(&mut fake, &me(), Method::Each).unwrap();
+    let of_clr = |right| matches!(right, Right::Trace { guid, .. } if guid == guids::CLR);
+    let (_, outcome) = outcomes.iter().find(|(need, _)| of_clr(need.right)).unwrap();
+    assert_eq!((*outcome, &fake.world.stored[&guids::CLR]), (Outcome::AlreadyThere, &open));
+    assert_eq!(works(&permissions(&fake, &[me()]), Feature::DotNet), Some(true));
+    revoke(&mut fake, None).unwrap();
+    assert_eq!(fake.world, machine_with(open).world);
+}
+
+#[test]
+fn what_is_no_descriptor_is_not_built_on() {
+    for broken in [vec![], vec![1, 0, 4, 0x80], default_descriptor().to_bytes()[..60].to_vec()] {
+        let mut fake = machine_with(broken.clone());
+        let error = grant(&mut fake, &me(), Method::Each).unwrap_err();
+        assert!(matches!(error.cause, Cause::Broken { .. }), "{error:?}");
+        assert_eq!((error.undone.len(), error.left.len()), (3, 0));
+        assert_eq!((fake.world, fake.record), (machine_with(broken).world, Record::default()));
+    }
+}
+
+#[test]
+fn an_entry_that_denies_is_told_before_anything_is_given() {
+    for whom in [me(), Sid::everyone(), Sid::authenticated_users()] {
+        let mut denied = default_descriptor();
+        let aces = &mut denied.dacl.as_mut().unwrap().aces;
+        aces.insert(0, Ace { kind: 1, ..Ace::allow(&whom, 0x80) });
+        let mut fake = machine_with(denied.to_bytes());
+        let before = fake.world.clone();
+        let error = grant(&mut fake, &me(), Method::Each).unwrap_err();
+        assert_eq!(error.cause, Cause::Denied { guid: guids::CLR, whom });
+        assert!(error.left.is_empty());
+        assert_eq!((fake.world, fake.record), (before, Record::default()));
+    }
+}
+
+#[test]
+fn nobody_grants_to_everybody() {
+    for anybody in [Sid::everyone(), Sid::authenticated_users(), Sid::nobody()] {
+        let mut fake = machine();
+        let error = grant(&mut fake, &anybody, Method::Group).unwrap_err();
+        assert_eq!(error.cause, Cause::Anybody(anybody.clone()));
+        assert!(!changed(&fake) && preview(&fake, &anybody, Method::Each).is_err());
+    }
+}
+
+/// Whoever could write the record must not have a revoke write rights of their choice.
+#[test]
+fn remembered_bytes_that_give_other_rights_are_not_put_back() {
+    let mut fake = machine();
+    grant(&mut fake, &me(), Method::Each).unwrap();
+    let object = fake.record.objects.get_mut(&guids::CLR).unwrap();
+    object.stored = Some(with_entries(&[("S-1-5-21-6-6-6-1001", 0x120fff)]).to_bytes());
+    let revoked = revoke(&mut fake, None).unwrap();
+    assert!(revoked.left.is_empty());
+    let read = |world: &World| SecurityDescriptor::read(&world.stored[&guids::CLR]).unwrap();
+    assert_eq!(read(&fake.world), read(&machine().world));
+}
+
+/// A provider that the group cannot switch on is given by itself.
+#[test]
+fn what_the_group_does_not_give_is_given() {
+    let clr = with_entries(&[("S-1-5-18", 0x120fff)]).to_bytes();
+    let mut fake = machine_with(clr.clone());
+    let expected = preview(&fake, &me(), Method::Group).unwrap();
+    assert!(!changed(&fake));
+    let outcomes = grant(&mut fake, &me(), Method::Group).unwrap();
+    let by_group = outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::ByGroup).count();
+    assert_eq!((by_group, outcomes.len()), (3, 7));
+    assert!(expected.into_iter().map(|(need, outcome)| (need, outcome.unwrap())).eq(outcomes));
+    let member = [me(), Sid::performance_log_users()];
+    assert_eq!(works(&permissions(&fake, &member), Feature::DotNet), Some(true));
+    revoke(&mut fake, None).unwrap();
+    assert_eq!((fake.world, fake.record), (machine_with(clr).world, Record::default()));
 }
 
 /// A Windows that would replace the default by our entry alone must not lock everybody else out.
@@ -262,21 +426,23 @@ fn a_revoke_that_fails_goes_on_and_can_be_repeated() {
             let mut fake = machine();
             grant(&mut fake, &me(), method).unwrap();
             fake.calls.set(0);
+            fake.log.borrow_mut().clear();
             fake
         };
         let mut whole = granted();
-        revoke(&mut whole, None).unwrap();
+        let given = revoke(&mut whole, None).unwrap().taken.len();
         for (call, code) in (0..whole.calls.get()).flat_map(|call| CODES.map(|code| (call, code))) {
-            let mut fake = Fake { fails_at: Some(call), failures: 1, code, ..granted() };
-            match revoke(&mut fake, None) {
-                Err(error) => assert_eq!((call, error.code), (0, code)),
-                Ok(revoked) => {
-                    assert_eq!(revoked.left.len(), 1, "call {call}");
-                    assert_eq!(revoked.taken.len() + 1, method.needs().len());
+            for half in [false, true] {
+                let mut fake = Fake { fails_at: Some(call), failures: 1, code, half, ..granted() };
+                match revoke(&mut fake, None) {
+                    Err(error) => assert_eq!((call, error.code), (0, code)),
+                    Ok(revoked) => {
+                        assert_eq!((revoked.left.len(), revoked.taken.len()), (1, given - 1), "call {call}");
+                    }
                 }
+                assert!(revoke(&mut fake, None).unwrap().left.is_empty());
+                assert_eq!((fake.world, fake.record), (machine().world, Record::default()), "call {call}");
             }
-            assert!(revoke(&mut fake, None).unwrap().left.is_empty());
-            assert_eq!((fake.world, fake.record), (machine().world, Record::default()), "call {call}");
         }
     }
 }
@@ -298,4 +464,24 @@ fn permissions_tell_through_whom_and_what_is_missing() {
 
     let denied = Fake { fails_at: Some(0), failures: 1000, code: 5, ..machine() };
     assert_eq!(works(&permissions(&denied, &sids), Feature::Sampling), None);
+}
+
+/// Each call of `permissions` fails in turn with each code: what cannot be read is never told as missing.
+#[test]
+fn what_cannot_be_read_is_not_missing() {
+    let mut granted = machine();
+    grant(&mut granted, &me(), Method::Each).unwrap();
+    granted.calls.set(0);
+    permissions(&granted, &[me()]);
+    for (call, code) in (0..granted.calls.get()).flat_map(|call| CODES.map(|code| (call, code))) {
+        let fake =
+            Fake { fails_at: Some(call), failures: 1, code, world: granted.world.clone(), ..Fake::default() };
+        let states = permissions(&fake, &[me()]);
+        let unknown =
+            states.iter().filter(|(_, state)| matches!(state, State::Unknown(Cause::Call(_)))).count();
+        let has = states.iter().filter(|(_, state)| matches!(state, State::Has { .. })).count();
+        assert_eq!((unknown, has), (1, 5), "call {call} with {code}");
+        let sampling = works(&states, Feature::Sampling);
+        assert!(sampling != Some(false) && works(&states, Feature::DotNet).is_none(), "call {call}");
+    }
 }

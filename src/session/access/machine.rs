@@ -19,16 +19,15 @@ pub struct CallError {
     pub code: u32,
 }
 
-/// ERROR_ACCESS_DENIED.
-pub(super) const ACCESS_DENIED: u32 = 5;
 /// ERROR_NONE_MAPPED: no such account.
 pub const NONE_MAPPED: u32 = 1332;
+/// ERROR_INVALID_DATA: what is remembered is not what etwprof writes.
+pub const INVALID_DATA: u32 = 13;
 
 impl CallError {
     /// True if the account that runs etwprof may not do it.
     pub fn is_denied(&self) -> bool {
-        // As Win32 code, HRESULT and NTSTATUS; and ERROR_PRIVILEGE_NOT_HELD, the same two ways.
-        matches!(self.code, ACCESS_DENIED | 0x8007_0005 | 0xc000_0022 | 1314 | 0xc000_0061)
+        super::is_denied(self.code)
     }
 
     /// What to do about it.
@@ -38,6 +37,10 @@ impl CallError {
                     this is one already, a policy of the machine or domain forbids it, and its administrator can tell";
         }
         match self.code {
+            INVALID_DATA => {
+                "nothing is done on the strength of it: look at it with `reg query HKLM\\SOFTWARE\\etwprof /s`, and find \
+                 out who changed it"
+            }
             NONE_MAPPED | 0xc000_0073 => {
                 "check the spelling; accounts are MACHINE\\user, DOMAIN\\user, a group's name or a SID, and a domain \
                  must be in reach"
@@ -62,13 +65,15 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.0 {
             2 => "not found",
-            ACCESS_DENIED | 0x8007_0005 | 0xc000_0022 => "access denied",
+            5 | 0x8007_0005 | 0xc000_0022 => "access denied",
+            INVALID_DATA => "the data is invalid",
             87 | 0xc000_000d => "invalid parameter",
             1313 | 0xc000_0060 => "no such privilege",
             1314 | 0xc000_0061 => "a privilege is missing",
             NONE_MAPPED | 0xc000_0073 => "no such account",
             1355 => "no such domain, or not in reach",
             1388 => "an account of this kind cannot be a member",
+            2221 => "no such user",
             code if code >= 0xc000_0000 => return write!(f, "status {code:#x}"),
             code => {
                 return write!(f, "{}", std::io::Error::from_raw_os_error(code as i32));

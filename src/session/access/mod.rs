@@ -29,8 +29,8 @@ mod fake;
 
 pub use denied::{Refused, denied, is_denied};
 pub use descriptor::{Ace, Acl, Difference, NotADescriptor, SecurityDescriptor};
-pub use grant::{Cause, GrantError, Outcome, Revoked, Taken, grant, preview, revoke};
-pub use machine::{Account, CallError, Machine, NONE_MAPPED, Object, Record};
+pub use grant::{Cause, GrantError, Outcome, Prospect, Revoked, Taken, grant, preview, revoke};
+pub use machine::{Account, CallError, INVALID_DATA, Machine, NONE_MAPPED, Object, Record};
 pub use rights::{Feature, Method, Need, Right};
 pub use sid::{NotASid, Sid};
 pub use status::{State, permissions, works};

@@ -9,7 +9,7 @@ use crate::session::guids;
 pub mod bits {
     /// `WMIGUID_QUERY`: query a session.
     pub const QUERY: u32 = 0x1;
-    /// `TRACELOG_CREATE_REALTIME`: start, update and stop a real-time session.
+    /// `TRACELOG_CREATE_REALTIME`: start or update a real-time session; for the stop no other right is documented.
     pub const CREATE_REALTIME: u32 = 0x20;
     /// `TRACELOG_GUID_ENABLE`: switch a provider on.
     pub const GUID_ENABLE: u32 = 0x80;
@@ -146,18 +146,18 @@ pub enum Method {
     /// Each right by itself, and no more.
     #[default]
     Each,
-    /// By membership of `BUILTIN\Performance Log Users`, and by itself what that does not give.
+    /// By membership of `BUILTIN\Performance Log Users`, and each by itself that this does not give here.
     Group,
 }
 
 impl Method {
-    /// What is to be given, in the order in which it is given.
+    /// What is needed, in the order in which it is given.
     pub fn needs(self) -> &'static [Need] {
         match self {
             Method::Each => &[KERNEL_SESSION, CLR_SESSION, SYSTEM_TRACE, CLR, CLR_RUNDOWN, PRIVILEGE],
-            // Rights of the group come from Windows' default descriptor, which an object with one of its own does not
-            // have; the session for the kernel's events needs its own anyhow.
-            Method::Group => &[GROUP, SYSTEM_TRACE, PRIVILEGE],
+            // The group has its rights from Windows' default descriptor. The kernel's events have one of their own, and
+            // an administrator may have given any other object one.
+            Method::Group => &[GROUP, KERNEL_SESSION, CLR_SESSION, SYSTEM_TRACE, CLR, CLR_RUNDOWN, PRIVILEGE],
         }
     }
 }

@@ -29,6 +29,31 @@ impl Sid {
         Sid::new(5, &[32, 559])
     }
 
+    /// `NULL SID`: nobody is it, so an entry for it gives nothing.
+    pub fn nobody() -> Sid {
+        Sid::new(0, &[0])
+    }
+
+    /// True for those well-known SIDs ([MS-DTYP] 2.4.2.4) that are not chosen accounts: everybody, everybody who comes
+    /// in some way, all users of a machine or domain, guests, app packages, and nobody.
+    pub fn is_anybody(&self) -> bool {
+        let mut reader = Reader::at(&self.0, 7);
+        let authority = reader.u8();
+        let subs: Vec<u32> = std::iter::from_fn(|| reader.u32()).collect();
+        match (authority, subs.as_slice()) {
+            // Nobody, Everyone, local and creator SIDs, app packages, integrity levels, how an identity was proved.
+            (Some(0..=3 | 15 | 16 | 18), _) => true,
+            // Dialup, network, batch, interactive, service, anonymous, self, authenticated, restricted, remote, this
+            // organization, write restricted, local accounts, other organization.
+            (Some(5), [1..=4 | 6 | 7 | 10..=15 | 33 | 113 | 114 | 1000]) => true,
+            // Users, guests, everybody of old domains.
+            (Some(5), [32, 545 | 546 | 554]) => true,
+            // Of a machine or domain: guest, all users, guests, computers.
+            (Some(5), [21, _, _, _, 501 | 513..=515]) => true,
+            _ => false,
+        }
+    }
+
     fn new(authority: u64, sub_authorities: &[u32]) -> Sid {
         let [_, _, authority @ ..] = authority.to_be_bytes();
         let mut bytes = vec![1, sub_authorities.len() as u8];
@@ -123,6 +148,32 @@ mod tests {
         }
         assert_eq!("s-1-5-11".parse(), Ok(Sid::authenticated_users()));
         assert_eq!(Sid::performance_log_users().to_string(), "S-1-5-32-559");
+    }
+
+    #[test]
+    fn anybody_is_told_from_chosen_accounts() {
+        for anybody in [
+            "S-1-0-0",
+            "S-1-1-0",
+            "S-1-5-4",
+            "S-1-5-7",
+            "S-1-5-11",
+            "S-1-5-32-545",
+            "S-1-5-21-1-2-3-513",
+            "S-1-15-2-1",
+        ] {
+            assert!(anybody.parse::<Sid>().unwrap().is_anybody(), "{anybody}");
+        }
+        for chosen in [
+            "S-1-5-18",
+            "S-1-5-32-544",
+            "S-1-5-32-559",
+            "S-1-5-21-1-2-3-1001",
+            "S-1-5-21-1-2-3-512",
+            "S-1-5-80-1-2-3-4-5",
+        ] {
+            assert!(!chosen.parse::<Sid>().unwrap().is_anybody(), "{chosen}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{Cause, Feature, Machine, Method, Need, Right, SecurityDescriptor, Si
 pub enum State {
     /// The account has it, as itself or as a member of these groups.
     Has {
-        /// Through whom: the account's own SID, or a group's.
+        /// Through whom: the account's own SID, or a group's; nobody, if everything is allowed to everybody.
         by: Vec<Sid>,
     },
     /// It does not.
@@ -54,7 +54,10 @@ fn state(machine: &dyn Machine, sids: &[Sid], right: Right) -> State {
                 None => State::Missing { rights: 0 },
             }
         }
-        Right::Group => State::Missing { rights: 0 },
+        Right::Group => match sids.iter().find(|sid| **sid == Sid::performance_log_users()) {
+            Some(group) => State::Has { by: vec![group.clone()] },
+            None => State::Missing { rights: 0 },
+        },
     }
 }
 

@@ -87,12 +87,34 @@ API ULONG WINAPI NetLocalGroupGetMembers(LPCWSTR server, LPCWSTR group, DWORD le
     return answer;
 }
 
-/* Nobody's groups are known by name here; the caller's own come with its token. */
+/* The groups that are kept here with the account's SID in them. */
 API ULONG WINAPI NetUserGetLocalGroups(LPCWSTR server, LPCWSTR user, DWORD level, DWORD flags, LPBYTE *buffer, DWORD most,
                                        LPDWORD read, LPDWORD total) {
     ULONG answer = injected("NetUserGetLocalGroups", "");
+    BYTE sid[68];
+    WCHAR domain[512], who[200];
+    DWORD size = sizeof sid, room = 512;
+    SID_NAME_USE use;
+    HKEY key;
     *buffer = 0;
     *read = *total = 0;
+    if (!answer && !LookupAccountNameW(0, user, sid, &size, domain, &room, &use)) answer = 2221; /* no such user */
+    if (!answer && !REAL(RegOpenKeyExW)(HKEY_LOCAL_MACHINE, L"SOFTWARE\\standin\\Groups", 0, KEY_READ, &key)) {
+        LOCALGROUP_USERS_INFO_0 *groups = malloc(16 * sizeof *groups + 16 * 200 * sizeof(WCHAR));
+        WCHAR *name = (WCHAR *)(groups + 16);
+        sid_name(sid, who);
+        for (DWORD i = 0; i < 16; i++, name += 200) {
+            DWORD length = 200;
+            HKEY group;
+            if (REAL(RegEnumKeyExW)(key, i, name, &length, 0, 0, 0, 0)) break;
+            if (REAL(RegOpenKeyExW)(key, name, 0, KEY_READ, &group)) continue;
+            if (!REAL(RegQueryValueExW)(group, who, 0, 0, 0, 0)) groups[(*read)++].lgrui0_name = name;
+            REAL(RegCloseKey)(group);
+        }
+        REAL(RegCloseKey)(key);
+        *total = *read;
+        *buffer = (LPBYTE)groups;
+    }
     call_log("NetUserGetLocalGroups", "", answer);
     return answer;
 }

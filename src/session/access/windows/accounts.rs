@@ -10,10 +10,11 @@ use windows_sys::Win32::NetworkManagement::NetManagement::{
 };
 use windows_sys::Win32::Security::{
     GetLengthSid, GetTokenInformation, IsValidSid, LUID_AND_ATTRIBUTES, LookupAccountNameW,
-    LookupAccountSidW, LookupPrivilegeValueW, PSID, SID_AND_ATTRIBUTES, TOKEN_GROUPS,
-    TOKEN_INFORMATION_CLASS, TOKEN_PRIVILEGES, TOKEN_QUERY, TOKEN_USER, TokenGroups, TokenPrivileges,
-    TokenUser,
+    LookupAccountSidW, LookupPrivilegeValueW, PSID, SID_AND_ATTRIBUTES, SidTypeDeletedAccount, SidTypeDomain,
+    SidTypeInvalid, SidTypeLabel, SidTypeUnknown, TOKEN_GROUPS, TOKEN_INFORMATION_CLASS, TOKEN_PRIVILEGES,
+    TOKEN_QUERY, TOKEN_USER, TokenGroups, TokenPrivileges, TokenUser,
 };
+use windows_sys::Win32::System::SystemInformation::{ComputerNameNetBIOS, GetComputerNameExW};
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 
 use crate::session::access::{CallError, NONE_MAPPED, Sid};
@@ -60,27 +61,46 @@ pub fn account(text: &str) -> Result<Sid, CallError> {
         return Ok(sid);
     }
     // This machine's accounts can be written with a dot, which the look-up does not know.
-    let name = wide(text.strip_prefix(".\\").unwrap_or(text));
-    const LONGEST_SID: usize = 68;
-    let mut bytes = [0u8; LONGEST_SID];
+    let name = wide(&match text.strip_prefix(".\\") {
+        Some(name) => format!("{}\\{name}", machine_name()?),
+        None => text.to_owned(),
+    });
+    // 68 bytes are the longest SID; in units of 4, for its alignment.
+    let mut found = [0u32; 17];
     let mut domain = vec![0u16; 512];
-    let (mut size, mut room, mut kind) = (bytes.len() as u32, domain.len() as u32, 0);
+    let (mut size, mut room, mut kind) = (size_of_val(&found) as u32, domain.len() as u32, 0);
     // SAFETY: the name ends with 0; both buffers are as long as their sizes say; all live through the call.
-    let found = unsafe {
+    let done = unsafe {
         LookupAccountNameW(
             THIS_MACHINE,
             name.as_ptr(),
-            bytes.as_mut_ptr().cast(),
+            found.as_mut_ptr().cast(),
             &mut size,
             domain.as_mut_ptr(),
             &mut room,
             &mut kind,
         )
     };
-    if found == 0 {
+    if done == 0 {
         return Err(failed("LookupAccountNameW", text, last_error()));
     }
+    // Of a machine and a user with one name the look-up finds the machine, which is no account.
+    const NO_ACCOUNTS: [i32; 5] =
+        [SidTypeDomain, SidTypeDeletedAccount, SidTypeInvalid, SidTypeUnknown, SidTypeLabel];
+    if NO_ACCOUNTS.contains(&kind) {
+        return Err(failed("LookupAccountNameW", text, NONE_MAPPED));
+    }
+    let bytes: Vec<u8> = found.iter().flat_map(|unit| unit.to_ne_bytes()).collect();
     Sid::read(&bytes).ok_or_else(|| failed("LookupAccountNameW", text, NONE_MAPPED))
+}
+
+fn machine_name() -> Result<String, CallError> {
+    let (mut name, mut room) = ([0u16; 256], 256);
+    // SAFETY: the buffer is as long as its size says; both live through the call.
+    if unsafe { GetComputerNameExW(ComputerNameNetBIOS, name.as_mut_ptr(), &mut room) } == 0 {
+        return Err(failed("GetComputerNameExW", "this machine", last_error()));
+    }
+    Ok(String::from_utf16_lossy(name.get(..room as usize).unwrap_or_default()))
 }
 
 /// The name of an account; `None` if nobody in reach knows it.
@@ -154,8 +174,19 @@ pub fn groups(named: &Named) -> Result<Vec<Sid>, CallError> {
     Ok(sids)
 }
 
-/// The account that runs this program, and the groups that its token has enabled.
-pub fn caller() -> Result<(Sid, Vec<Sid>), CallError> {
+/// The account that runs this program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Its SID.
+    pub sid: Sid,
+    /// The groups that give it rights in this logon.
+    pub groups: Vec<Sid>,
+    /// Groups that are in this logon only to be denied something: those of an administrator who is not elevated.
+    pub held_back: Vec<Sid>,
+}
+
+/// Who runs this program, by its token.
+pub fn caller() -> Result<Caller, CallError> {
     let token = Token::open()?;
     let user = token.read(TokenUser)?;
     // SAFETY: the class gives a TOKEN_USER, whose SID lies in the same buffer.
@@ -164,13 +195,16 @@ pub fn caller() -> Result<(Sid, Vec<Sid>), CallError> {
     let groups = token.read(TokenGroups)?;
     const ENABLED: u32 = 4;
     // SAFETY: the class gives a TOKEN_GROUPS: a count and as many entries, whose SIDs lie in the same buffer.
-    let groups = unsafe {
+    let groups: Vec<(Sid, u32)> = unsafe {
         let count = (*groups.as_ptr().cast::<TOKEN_GROUPS>()).GroupCount as usize;
         let first = groups.as_ptr().byte_add(offset_of!(TOKEN_GROUPS, Groups)).cast::<SID_AND_ATTRIBUTES>();
         let entries = (0..count).map(|place| &*first.add(place));
-        entries.filter(|entry| entry.Attributes & ENABLED != 0).filter_map(|entry| sid(entry.Sid)).collect()
+        entries.filter_map(|entry| Some((sid(entry.Sid)?, entry.Attributes))).collect()
     };
-    Ok((me, groups))
+    let (enabled, held_back): (Vec<_>, Vec<_>) =
+        groups.into_iter().partition(|(_, attributes)| attributes & ENABLED != 0);
+    let sids = |groups: Vec<(Sid, u32)>| groups.into_iter().map(|(sid, _)| sid).collect();
+    Ok(Caller { sid: me, groups: sids(enabled), held_back: sids(held_back) })
 }
 
 /// True if the token of this program holds the privilege: it was assigned before the logon.

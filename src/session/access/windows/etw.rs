@@ -11,7 +11,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 use windows_sys::core::GUID;
 
 use crate::guid::Guid;
-use crate::session::access::{CallError, SecurityDescriptor, Sid};
+use crate::session::access::{CallError, Sid, rights};
 
 use super::failed;
 use super::registry::{Key, Value};
@@ -80,20 +80,23 @@ pub(super) fn remove(guid: Guid) -> Result<(), CallError> {
 
 /// Stores a descriptor byte for byte.
 ///
-/// The kernel learns of changes from EventAccessControl alone. So it is given an entry that the descriptor has
-/// already: that changes nobody's rights, and makes Windows read the new value and hand it on. Then the bytes are
-/// stored again, for it may have added that entry a second time.
+/// The kernel is told of changes by EventAccessControl alone. So an entry for nobody is added: that changes no rights,
+/// and makes Windows read the new value and hand it on. Then the bytes are stored again without that entry. The kernel
+/// keeps it until it reads the value the next time; it gives nothing.
 pub(super) fn store(guid: Guid, descriptor: &[u8]) -> Result<(), CallError> {
-    let write = || Key::create(SECURITY)?.set(&guid.to_string(), &Value::binary(descriptor));
-    write()?;
-    let known = SecurityDescriptor::read(descriptor).ok().and_then(|descriptor| {
-        descriptor.aces().iter().filter(|ace| ace.kind == 0 && ace.flags == 0).find_map(|ace| ace.subject())
-    });
-    if let Some((rights, sid)) = known {
-        allow(guid, &sid, rights)?;
-        write()?;
+    let before = stored(guid)?;
+    let name = guid.to_string();
+    let key = Key::create(SECURITY)?;
+    key.set(&name, &Value::binary(descriptor))?;
+    if let Err(error) = allow(guid, &Sid::nobody(), rights::bits::QUERY) {
+        // What the kernel was not told must not be taken for done.
+        match before {
+            Some(bytes) => key.set(&name, &Value::binary(&bytes))?,
+            None => key.unset(&name)?,
+        }
+        return Err(error);
     }
-    Ok(())
+    key.set(&name, &Value::binary(descriptor))
 }
 
 // A null system name, here and in the other calls, is this machine.

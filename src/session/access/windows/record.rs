@@ -7,12 +7,16 @@
 //! | `Objects\GUID` `Stored` | the descriptor that was stored then; missing if none was |
 //! | `Accounts\SID` `Granted` | lines: privileges, and `Performance Log Users` |
 //!
-//! Whoever may write to HKLM\SOFTWARE, and so an administrator, may write here; that is who could set the descriptors
-//! themselves.
+//! The keys are made without a descriptor of their own and so inherit that of HKLM\SOFTWARE, where Windows lets
+//! administrators and the system write, and users read: who can write here could set the descriptors themselves. All
+//! the same nothing is done on a record that is not whole, and a revoke puts back only bytes that give the rights that
+//! are there without us (see `grant`).
 
 use crate::guid::Guid;
-use crate::session::access::{Account, CallError, Object, Record, Sid};
+use crate::session::access::rights::{Method, PROFILE_PRIVILEGE, Right};
+use crate::session::access::{Account, CallError, INVALID_DATA, Object, Record, SecurityDescriptor, Sid};
 
+use super::failed;
 use super::registry::{Key, Value};
 
 const OBJECTS: &str = r"SOFTWARE\etwprof\Permissions\Objects";
@@ -24,41 +28,60 @@ const GROUP: &str = "Performance Log Users";
 pub(super) fn read() -> Result<Record, CallError> {
     let mut record = Record::default();
     for name in children(OBJECTS)? {
-        let Some(guid) = guid(&name) else { continue };
-        let Some(key) = Key::open(&format!("{OBJECTS}\\{name}"))? else { continue };
+        let path = format!("{OBJECTS}\\{name}");
+        let Some(key) = Key::open(&path)? else { continue };
         // `Granted` is written last: without it nothing was done.
         let Some(granted) = key.value("Granted")? else { continue };
-        let entry = |line: String| {
-            let (sid, rights) = line.split_once(' ')?;
-            Some((sid.parse().ok()?, u32::from_str_radix(rights.strip_prefix("0x")?, 16).ok()?))
-        };
-        let bytes = |name| Ok(key.value(name)?.map(|value| value.bytes));
-        let object = Object {
-            stored: bytes("Stored")?,
-            applied: bytes("Applied")?.unwrap_or_default(),
-            ours: granted.text().into_iter().filter_map(entry).collect(),
-        };
+        let (stored, applied) = (key.value("Stored")?, key.value("Applied")?);
+        let (guid, object) = object(&name, &granted, stored, applied).ok_or_else(|| damaged(&path))?;
         record.objects.insert(guid, object);
     }
     for name in children(ACCOUNTS)? {
-        let (Ok(sid), Some(key)) = (name.parse::<Sid>(), Key::open(&format!("{ACCOUNTS}\\{name}"))?) else {
-            continue;
-        };
+        let path = format!("{ACCOUNTS}\\{name}");
+        let Some(key) = Key::open(&path)? else { continue };
         let Some(granted) = key.value("Granted")? else { continue };
-        let (group, privileges) = granted.text().into_iter().partition::<Vec<_>, _>(|line| line == GROUP);
-        record.accounts.insert(sid, Account { privileges, group: !group.is_empty() });
+        let (sid, account) = account(&name, &granted).ok_or_else(|| damaged(&path))?;
+        record.accounts.insert(sid, account);
     }
     Ok(record)
 }
 
-fn children(path: &str) -> Result<Vec<String>, CallError> {
-    Key::open(path)?.map_or(Ok(Vec::new()), |key| key.keys())
+/// `None` if it is not what [`write_object`] writes.
+fn object(
+    name: &str,
+    granted: &Value,
+    stored: Option<Value>,
+    applied: Option<Value>,
+) -> Option<(Guid, Object)> {
+    let entry = |line: String| {
+        let (sid, rights) = line.split_once(' ')?;
+        Some((sid.parse().ok()?, u32::from_str_radix(rights.strip_prefix("0x")?, 16).ok()?))
+    };
+    let ours = granted.text().into_iter().map(entry).collect::<Option<_>>()?;
+    let object = Object { stored: stored.map(|value| value.bytes), applied: applied?.bytes, ours };
+    let known = Method::Each.needs().iter().find_map(|need| match need.right {
+        Right::Trace { guid, .. } if guid.to_string() == name => Some(guid),
+        _ => None,
+    });
+    let descriptors = object.stored.iter().chain([&object.applied]);
+    let whole = descriptors.into_iter().all(|bytes| SecurityDescriptor::read(bytes).is_ok());
+    known.filter(|_| whole).map(|guid| (guid, object))
 }
 
-fn guid(text: &str) -> Option<Guid> {
-    let digits: String = text.split('-').collect();
-    let value = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32)?;
-    Some(Guid::from_u128(value))
+/// `None` if it is not what [`write_account`] writes.
+fn account(name: &str, granted: &Value) -> Option<(Sid, Account)> {
+    let (group, privileges) = granted.text().into_iter().partition::<Vec<_>, _>(|line| line == GROUP);
+    let whole = privileges.iter().all(|name| name == PROFILE_PRIVILEGE);
+    let account = Account { privileges, group: !group.is_empty() };
+    name.parse().ok().filter(|_| whole).map(|sid| (sid, account))
+}
+
+fn damaged(path: &str) -> CallError {
+    failed("reading what was granted", format!("HKLM\\{path}"), INVALID_DATA)
+}
+
+fn children(path: &str) -> Result<Vec<String>, CallError> {
+    Key::open(path)?.map_or(Ok(Vec::new()), |key| key.keys())
 }
 
 pub(super) fn write_object(guid: Guid, object: Option<&Object>) -> Result<(), CallError> {
@@ -66,8 +89,10 @@ pub(super) fn write_object(guid: Guid, object: Option<&Object>) -> Result<(), Ca
     let Some(object) = object else { return Key::delete(&path, TOP) };
     let key = Key::create(&path)?;
     key.set("Applied", &Value::binary(&object.applied))?;
-    if let Some(stored) = &object.stored {
-        key.set("Stored", &Value::binary(stored))?;
+    match &object.stored {
+        Some(stored) => key.set("Stored", &Value::binary(stored))?,
+        // A record that was cut short may have left one.
+        None => key.unset("Stored")?,
     }
     let lines = object.ours.iter().map(|(sid, rights)| format!("{sid} {rights:#x}"));
     key.set("Granted", &Value::lines(lines))

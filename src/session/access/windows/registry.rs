@@ -4,7 +4,8 @@ use std::ptr;
 
 use windows_sys::Win32::System::Registry::{
     HKEY, HKEY_LOCAL_MACHINE, KEY_READ, KEY_WOW64_64KEY, KEY_WRITE, REG_BINARY, REG_MULTI_SZ, RegCloseKey,
-    RegCreateKeyExW, RegDeleteTreeW, RegEnumKeyExW, RegOpenKeyExW, RegQueryValueExW, RegSetValueExW,
+    RegCreateKeyExW, RegDeleteTreeW, RegDeleteValueW, RegEnumKeyExW, RegOpenKeyExW, RegQueryValueExW,
+    RegSetValueExW,
 };
 
 use crate::session::access::CallError;
@@ -89,27 +90,32 @@ impl Key {
         Err(failed("RegCreateKeyExW", format!("HKLM\\{path}"), code))
     }
 
-    /// Deletes a key with all that is in it, and then the keys above it up to `top` that have no other key in them.
+    /// Deletes a key with all that is in it, in one call together with those above it, up to `top`, that have no other
+    /// key in them.
     pub(super) fn delete(path: &str, top: &str) -> Result<(), CallError> {
         let mut path = path;
-        loop {
-            let Some((parent, name)) = path.rsplit_once('\\') else { return Ok(()) };
-            if Key::open(parent)?.is_some() {
-                let parent = Key::create(parent)?;
-                let name = wide(name);
-                // SAFETY: the key is open, and the name ends with 0.
-                let code = unsafe { RegDeleteTreeW(parent.handle, name.as_ptr()) };
-                if !matches!(code, 0 | NOT_FOUND) {
-                    return Err(failed("RegDeleteTreeW", format!("HKLM\\{path}"), code));
-                }
-                if path == top || !parent.keys()?.is_empty() {
-                    return Ok(());
-                }
-            }
-            if path == top {
-                return Ok(());
+        while path != top {
+            let Some((parent, name)) = path.rsplit_once('\\') else { break };
+            let others = match Key::open(parent)? {
+                Some(parent) => parent.keys()?.iter().any(|other| other != name),
+                None => false,
+            };
+            if others {
+                break;
             }
             path = parent;
+        }
+        let Some((parent, name)) = path.rsplit_once('\\') else { return Ok(()) };
+        if Key::open(path)?.is_none() {
+            return Ok(());
+        }
+        let (parent, name) = (Key::create(parent)?, wide(name));
+        // SAFETY: the key is open, and the name ends with 0.
+        let code = unsafe { RegDeleteTreeW(parent.handle, name.as_ptr()) };
+        if matches!(code, 0 | NOT_FOUND) {
+            Ok(())
+        } else {
+            Err(failed("RegDeleteTreeW", format!("HKLM\\{path}"), code))
         }
     }
 
@@ -153,6 +159,14 @@ impl Key {
             RegSetValueExW(self.handle, name.as_ptr(), 0, value.kind, bytes.as_ptr(), bytes.len() as u32)
         };
         if code == 0 { Ok(()) } else { Err(self.failed("RegSetValueExW", code)) }
+    }
+
+    /// Deletes a value, if it is there.
+    pub(super) fn unset(&self, name: &str) -> Result<(), CallError> {
+        let name = wide(name);
+        // SAFETY: the key is open, and the name ends with 0.
+        let code = unsafe { RegDeleteValueW(self.handle, name.as_ptr()) };
+        if matches!(code, 0 | NOT_FOUND) { Ok(()) } else { Err(self.failed("RegDeleteValueW", code)) }
     }
 
     /// The names of the keys in this one.
