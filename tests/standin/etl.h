@@ -35,7 +35,7 @@ struct etl {
 };
 
 /* The whole file, or 0 where it cannot be read. `frequency` other than 0 plays its clock at that many ticks a second;
-   `pid_from` is played as `pid_to` where that is not 0. */
+   `pid_from` is played as `pid_to` where that is not 0, and the other way round. */
 struct etl *etl_read(const char *path, int64_t frequency, uint32_t pid_from, uint32_t pid_to);
 
 /* The task GUID of a kernel record. */

@@ -72,6 +72,7 @@ static struct etl *recording(int kernel) {
         strncpy(paths[kernel], path, 511);
         kept[kernel] = etl_read(path, atoll(setting("STANDIN_FREQUENCY", "0")), from, to);
         if (!kept[kernel]) fprintf(stderr, "stand-in: cannot read %s\n", path);
+        else if (*setting("STANDIN_CLOCK", "")) kept[kernel]->frequency = atoll(setting("STANDIN_CLOCK", ""));
     }
     etl = kept[kernel];
     LeaveCriticalSection(&lock);
@@ -356,6 +357,7 @@ static int wanted(const struct session *session, const struct event *e) {
             case 0x14: return session->flags & 4;
             case 0x18:
                 if (e->type >= 34 && e->type <= 36) return session->stack_count > 0;
+                if (session->stack_count && !strcmp(setting("STANDIN_STACKS", ""), "all")) return 1;
                 for (int i = 0; i < session->stack_count; i++)
                     if (session->stacks[i].group == e->owner_group && session->stacks[i].type == e->owner_type) return 1;
                 return 0;
@@ -367,6 +369,8 @@ static int wanted(const struct session *session, const struct event *e) {
     static const uint8_t rundown[4] = {0x1c, 0x02, 0x69, 0xa6};
     int is_rundown = !memcmp(e->provider, rundown, 4);
     int is_end = is_end_rundown(e);
+    const char *end = setting("STANDIN_CLR_END", "");
+    if (is_end && (!strcmp(end, "none") || (e->id == 146 && !strcmp(end, "cut")))) return 0;
     for (int i = 0; i < session->enabled_count; i++) {
         const struct enabled *on = &session->enabled[i];
         int pid = on->any_pid;
@@ -404,7 +408,8 @@ static void deliver(struct consumer *consumer, const struct etl *etl, const stru
     record.UserContext = consumer->logfile.Context;
     record.UserData = e->payload;
     record.UserDataLength = e->payload_size;
-    if (shift && e->group == 0x18 && e->payload_size >= 8) { /* played again: the event's own time moves too */
+    /* Played again: the time of the event that a stack belongs to moves too. */
+    if (shift && e->group == 0x18 && (e->type == 32 || e->type == 37 || e->type == 38) && e->payload_size >= 8) {
         memcpy(copy, e->payload, e->payload_size);
         memcpy(moved, copy, 8);
         moved[0] += shift;
@@ -460,10 +465,11 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
         int stopped = session->stopped, played = 0;
         /* Until the stop all but the rundown at the end; then that too. */
         size_t limit = !session->kernel || stopped ? length : etl ? etl->first_end : 0;
-        int64_t shift = etl && length ? (int64_t)loop * (etl->events[length - 1].time - etl->events[0].time + etl->frequency) : 0;
+        int64_t shift = etl && length ? (int64_t)loop * (etl->events[length - 1].time - etl->events[0].time + etl->frequency / 1000) : 0;
         for (size_t i = 0; i < limit && !consumer->closed; i++) {
             struct event *e = &etl->events[i];
             if (e->played || !wanted(session, e)) continue;
+            if (loop && !stopped && e->group != 0x0f && e->group != 0x18) continue; /* what was listed is known */
             if (real_time && !session->stopped) {
                 int64_t due = (e->time - etl->events[0].time) * 1000 / etl->frequency;
                 QueryPerformanceCounter(&now);
@@ -490,7 +496,8 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
             }
         }
         if (!buffer_done(consumer)) break;
-        if (session->kernel && played && !stopped && ++loop < loops) {
+        if (session->kernel && played && !stopped && loop + 1 < loops) {
+            loop++;
             for (size_t i = 0; i < etl->first_end; i++) etl->events[i].played = 0;
             continue;
         }
