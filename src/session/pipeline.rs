@@ -247,6 +247,33 @@ mod tests {
         assert_eq!(counters.samples.load(Relaxed), all as u64);
     }
 
+    struct Counts(Arc<AtomicU64>);
+
+    impl Sink for Counts {
+        fn event(&mut self, _: &Event<'_>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn batches_are_used_again() {
+        const ROUND: u64 = 10_000;
+        let taken = Arc::new(AtomicU64::new(0));
+        let pipeline = Pipeline::start(Counts(taken.clone()), 1).unwrap();
+        let mut feed = pipeline.feed();
+        let mut again = 0;
+        for round in 0..10 {
+            (0..ROUND).for_each(|time| feed.event(&event((round * ROUND + time) as i64)));
+            feed.flush();
+            // All but the newest of the window.
+            while taken.load(Relaxed) + 10 < (round + 1) * ROUND {
+                std::thread::yield_now();
+            }
+            again += u32::from(feed.batch.capacity() > 0);
+        }
+        assert!(again > 5, "{again} of 10");
+    }
+
     struct Panics;
 
     impl Sink for Panics {

@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from run import (DATA, DEMO, FOLDER, LIMIT, TRACE_2016, TRACE_X64, WINDOWS_RUN, Run, Target, by_process, convert, environment,
-                 expect, program, running, same, total, without_ids)
+                 expect, program, running, same, total, wine, without_ids)
 
 ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
 LIVE = ["--no-symbols", "-f", "folded"]
@@ -37,8 +37,15 @@ def tree_is_that_of_the_file():
         for frequency in CLOCKS:
             run = Run(*ALL, trace=trace, frequency=frequency, **settings).clean()
             same(run, lines, f"{trace} at {frequency} Hz")
-    run = Run(*ALL, trace=TRACE_X64).clean()
-    expect(total(run.out.splitlines()) == total(lines), "samples without the stacks of other events")
+    # A session of ours gets the stacks of samples only: the same tree as of a recording of exactly these events.
+    saved = program("saved.etl")
+    run = Run(*ALL, trace=TRACE_X64, save=wine(saved)).clean()
+    lines = convert(saved)
+    expect(total(lines) == total(convert(TRACE_X64)), "no sample is missing")
+    same(run, lines, "stacks of samples only")
+    for frequency in CLOCKS[1:]:
+        same(Run(*ALL, trace=TRACE_X64, frequency=frequency).clean(), lines, f"stacks of samples only at {frequency} Hz")
+    os.unlink(saved)
 
 
 @real

@@ -93,6 +93,8 @@ static void buffer(struct growing *all, uint8_t *at, size_t size, uint16_t proce
         struct event *e = more(all);
         size_t head;
         e->processor = processor;
+        e->record = r;
+        e->record_size = length;
         if (system || perf) {
             e->kind = KIND_KERNEL;
             e->version = (uint8_t)u16(r);

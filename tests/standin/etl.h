@@ -20,6 +20,8 @@ struct event {
     size_t items_size;
     uint8_t *payload;
     uint16_t payload_size;
+    const uint8_t *record;  /* the whole record as in the file */
+    size_t record_size;
     int owner_group, owner_type; /* of a stack: the kernel event it belongs to; -1: none */
     uint8_t owner_provider_is_kernel;
     uint8_t played;

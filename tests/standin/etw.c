@@ -429,6 +429,9 @@ static void deliver(struct consumer *consumer, const struct etl *etl, const stru
     }
     record.ExtendedData = items;
     if (record.ExtendedDataCount) record.EventHeader.Flags |= 1;
+    EnterCriticalSection(&lock);
+    save(etl, e, consumer->session->kernel);
+    LeaveCriticalSection(&lock);
     consumer->session->delivered++;
     consumer->logfile.EventRecordCallback(&record);
 }
@@ -520,6 +523,7 @@ BOOL WINAPI DllMain(HINSTANCE dll, DWORD reason, LPVOID reserved) {
         interval = (ULONG)atol(setting("STANDIN_INTERVAL", "10000"));
     } else if (reason == DLL_PROCESS_DETACH) {
         char left[1024] = "", arguments[1200], name[256];
+        save_ends();
         for (int i = 0; i < MAX_SESSIONS; i++)
             if (sessions[i].used && !sessions[i].stopped) {
                 narrow(sessions[i].name, name, sizeof name);
