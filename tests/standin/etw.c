@@ -344,6 +344,16 @@ static int is_end_rundown(const struct event *e) {
         || e->id == 156 || e->id == 158;
 }
 
+static volatile LONG64 replayed; /* by how much later than in the file the kernel session is now */
+static int all_stacks; /* STANDIN_STACKS */
+static enum { ANSWERS, DOES_NOT_ANSWER, DOES_NOT_FINISH } clr_end; /* STANDIN_CLR_END */
+
+static void read_settings(void) {
+    const char *end = setting("STANDIN_CLR_END", "");
+    all_stacks = !strcmp(setting("STANDIN_STACKS", ""), "all");
+    clr_end = !strcmp(end, "none") ? DOES_NOT_ANSWER : !strcmp(end, "cut") ? DOES_NOT_FINISH : ANSWERS;
+}
+
 /* Whether the session switched this event on. */
 static int wanted(const struct session *session, const struct event *e) {
     if (session->kernel) {
@@ -357,7 +367,7 @@ static int wanted(const struct session *session, const struct event *e) {
             case 0x14: return session->flags & 4;
             case 0x18:
                 if (e->type >= 34 && e->type <= 36) return session->stack_count > 0;
-                if (session->stack_count && !strcmp(setting("STANDIN_STACKS", ""), "all")) return 1;
+                if (session->stack_count && all_stacks) return 1;
                 for (int i = 0; i < session->stack_count; i++)
                     if (session->stacks[i].group == e->owner_group && session->stacks[i].type == e->owner_type) return 1;
                 return 0;
@@ -369,8 +379,7 @@ static int wanted(const struct session *session, const struct event *e) {
     static const uint8_t rundown[4] = {0x1c, 0x02, 0x69, 0xa6};
     int is_rundown = !memcmp(e->provider, rundown, 4);
     int is_end = is_end_rundown(e);
-    const char *end = setting("STANDIN_CLR_END", "");
-    if (is_end && (!strcmp(end, "none") || (e->id == 146 && !strcmp(end, "cut")))) return 0;
+    if (is_end && (clr_end == DOES_NOT_ANSWER || (clr_end == DOES_NOT_FINISH && e->id == 146))) return 0;
     for (int i = 0; i < session->enabled_count; i++) {
         const struct enabled *on = &session->enabled[i];
         int pid = on->any_pid;
@@ -429,9 +438,11 @@ static void deliver(struct consumer *consumer, const struct etl *etl, const stru
     }
     record.ExtendedData = items;
     if (record.ExtendedDataCount) record.EventHeader.Flags |= 1;
-    EnterCriticalSection(&lock);
-    save(etl, e, consumer->session->kernel);
-    LeaveCriticalSection(&lock);
+    if (saving()) {
+        EnterCriticalSection(&lock);
+        save(etl, e, consumer->session->kernel);
+        LeaveCriticalSection(&lock);
+    }
     consumer->session->delivered++;
     consumer->logfile.EventRecordCallback(&record);
 }
@@ -468,7 +479,8 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
         int stopped = session->stopped, played = 0;
         /* Until the stop all but the rundown at the end; then that too. */
         size_t limit = !session->kernel || stopped ? length : etl ? etl->first_end : 0;
-        int64_t shift = etl && length ? (int64_t)loop * (etl->events[length - 1].time - etl->events[0].time + etl->frequency / 1000) : 0;
+        int64_t shift = etl && length && session->kernel ? (int64_t)loop * (etl->events[length - 1].time - etl->events[0].time + etl->frequency / 1000) : 0;
+        if (session->kernel) replayed = shift;
         for (size_t i = 0; i < limit && !consumer->closed; i++) {
             struct event *e = &etl->events[i];
             if (e->played || !wanted(session, e)) continue;
@@ -485,7 +497,7 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
                 }
             }
             /* A CLR writes these when it is asked, which is now: after everything else. */
-            int64_t later = is_end_rundown(e) ? etl->events[length - 1].time - e->time : 0;
+            int64_t later = is_end_rundown(e) ? etl->events[length - 1].time - e->time + replayed : 0;
             deliver(consumer, etl, e, shift + later);
             e->played = 1;
             played = 1;
@@ -520,6 +532,7 @@ out:
 BOOL WINAPI DllMain(HINSTANCE dll, DWORD reason, LPVOID reserved) {
     if (reason == DLL_PROCESS_ATTACH) {
         InitializeCriticalSection(&lock);
+        read_settings();
         interval = (ULONG)atol(setting("STANDIN_INTERVAL", "10000"));
     } else if (reason == DLL_PROCESS_DETACH) {
         char left[1024] = "", arguments[1200], name[256];

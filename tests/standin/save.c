@@ -33,13 +33,18 @@ static void write_out(int kernel, int processor) {
     open_buffers[kernel][processor]->used = HEAD;
 }
 
+int saving(void) {
+    static int known = -1;
+    if (known < 0) known = getenv("STANDIN_SAVE") != 0;
+    return known;
+}
+
 void save(const struct etl *etl, const struct event *e, int kernel) {
-    const char *path = getenv("STANDIN_SAVE");
     size_t size = (e->record_size + 7) & ~(size_t)7;
-    if (!path || !*path || e->processor >= PROCESSORS || HEAD + size > ROOM) return;
+    if (e->processor >= PROCESSORS || HEAD + size > ROOM) return;
     if (!file) {
         uint32_t length;
-        file = fopen(path, "wb");
+        file = fopen(getenv("STANDIN_SAVE"), "wb");
         first = etl->bytes;
         memcpy(&length, first, 4);
         fwrite(first, 1, length, file);

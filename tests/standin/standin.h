@@ -24,5 +24,6 @@ ULONG unprivileged(void);
 /* Keeps a record that is handed out, and writes what is left (save.c). */
 struct etl;
 struct event;
+int saving(void);
 void save(const struct etl *etl, const struct event *e, int kernel);
 void save_ends(void);
