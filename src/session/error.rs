@@ -78,14 +78,14 @@ const REASONS: &[(u32, &str, &str)] = &[
     (
         87,
         "the system refuses a parameter",
-        "etwprof needs Windows 8 or later, and a --frequency that it can do",
+        "etwprof needs Windows 8 or later; if that is what you have, try --frequency 1000",
     ),
     (120, "this system does not have it", "etwprof needs Windows 8 or later"),
     (170, "another profiler holds it", CROWDED),
-    (183, "such a session runs already (on granted rights one user records at a time)", CROWDED),
+    (183, "such a session runs already, and on granted rights there is one at a time", CROWDED),
     (1300, "this user does not have the privilege \"Profile system performance\"", RIGHTS),
     (1314, "this user does not have the privilege \"Profile system performance\"", RIGHTS),
-    (1450, "too many sessions run (Windows has 8 places for kernel sessions, 64 in all)", CROWDED),
+    (1450, "too many sessions run: Windows has 8 places for kernel sessions, and 64 in all", CROWDED),
     (4201, "the session is gone: somebody stopped it", "start again, and look for who stops sessions"),
     (4214, "the session could not be started", "start again"),
 ];

@@ -265,15 +265,15 @@ def ctrl_c_stops_cleanly_at_each_phase():
 
 def a_second_ctrl_c_ends_at_each_phase():
     def twice(phase):
-        run = Run("--all", "--duration", "300ms", *LIVE, interrupt=[in_pause, 0.2], interval=12500,
-                  pause=f"{phase}=1500").clean(interval=12500)
+        run = Run("--all", "--duration", "300ms", *LIVE, interrupt=[in_pause, 0.4], interval=12500,
+                  pause=f"{phase}=1800").clean(interval=12500)
         expect(run.code == 130 and not run.out, f"code {run.code}: {run.err}")
 
     in_parallel(twice, PHASES)
 
     # Where the call itself never returns.
     def hung(phase):
-        run = Run("--all", "--duration", "300ms", *LIVE, interrupt=[in_pause, 0.2], interval=12500,
+        run = Run("--all", "--duration", "300ms", *LIVE, interrupt=[in_pause, 0.4], interval=12500,
                   pause=f"{phase}=100000").clean(interval=12500)
         expect(run.code == 130 and run.seconds < 60, f"code {run.code} after {run.seconds} s: {run.err}")
 
@@ -283,8 +283,8 @@ def a_second_ctrl_c_ends_at_each_phase():
 def ctrl_c_leaves_no_suspended_program():
     shutil.copy(program("target.exe"), program("waiting.exe"))
     command = [*LIVE, "--", program("waiting.exe"), "echo", "0"]
-    for interrupt, code in (([in_pause], 1), ([in_pause, 0.2], 130)):
-        run = Run(*command, interrupt=interrupt, pause="StartTraceW.kernel=1000").clean()
+    for interrupt, code in (([in_pause], 1), ([in_pause, 0.4], 130)):
+        run = Run(*command, interrupt=interrupt, pause="StartTraceW.kernel=1800").clean()
         expect(run.code == code and "target was here" not in run.err, f"code {run.code}: {run.err}")
     expect(running("waiting.exe") == 0, "a program is left that never ran")
 

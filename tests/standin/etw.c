@@ -483,8 +483,8 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
         if (session->kernel) replayed = shift;
         for (size_t i = 0; i < limit && !consumer->closed; i++) {
             struct event *e = &etl->events[i];
-            if (e->played || !wanted(session, e)) continue;
             if (loop && !stopped && e->group != 0x0f && e->group != 0x18) continue; /* what was listed is known */
+            if (e->played || !wanted(session, e)) continue;
             if (real_time && !session->stopped) {
                 int64_t due = (e->time - etl->events[0].time) * 1000 / etl->frequency;
                 QueryPerformanceCounter(&now);
