@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     let format = args.output.format()?;
     console::listen()?;
-    let mut targets = Targets::find(args)?;
+    let mut targets = Targets::find(args, quiet)?;
     if let Some(delay) = args.delay {
         targets.resume()?;
         wait(delay, &mut targets)?;

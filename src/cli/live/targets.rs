@@ -11,6 +11,7 @@ use etwprof::session::undo::Guard;
 use etwprof::trace::{Process, Trace};
 
 use crate::cli::args::Live;
+use crate::cli::output::Usage;
 
 /// The processes that are profiled, and whether they still run.
 pub(super) struct Targets {
@@ -41,7 +42,7 @@ const LOOK: Duration = Duration::from_millis(500);
 
 impl Targets {
     /// The targets that the flags name. A program is started, but does not run yet.
-    pub(super) fn find(args: &Live) -> Result<Targets> {
+    pub(super) fn find(args: &Live, quiet: bool) -> Result<Targets> {
         let mut watched = BTreeMap::new();
         let which = if let [program, arguments @ ..] = args.run.as_slice() {
             let (guard, child) = process::spawn_suspended(program, arguments)
@@ -62,7 +63,8 @@ impl Targets {
         } else if args.all {
             Which::All
         } else {
-            bail!("whom to profile? Say --pid N, --name EXE, --all, or -- COMMAND")
+            let text = "whom to profile? Say --pid N, --name EXE, --all, or -- COMMAND";
+            bail!(Usage(text.to_owned()))
         };
         let long_ago = Instant::now().checked_sub(LOOK).unwrap_or_else(Instant::now);
         let seen = watched.values().map(|watch: &Watched| (watch.pid, watch.since)).collect();
@@ -71,6 +73,7 @@ impl Targets {
         if let Which::Name(name) = &targets.which
             && targets.watched.is_empty()
             && args.duration.is_none()
+            && !quiet
         {
             anstream::eprintln!("no process named {name} runs yet; waiting for one");
         }
