@@ -11,11 +11,12 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use etwprof::etl::{Recording, xpress};
 use etwprof::event::Event;
 use etwprof::events::decode;
 use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
+use etwprof::session::{Batch, Window};
 use etwprof::symbols::Unnamed;
 use etwprof::trace::{Builder, Trace};
 use synth::kernel::thread::CSwitch;
@@ -121,6 +122,61 @@ fn synthetic(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// What the two threads of a live recording do: the callback copies, the builder orders and builds. The events come as
+/// a session hands them out, one processor's buffer after the other.
+fn live(criterion: &mut Criterion) {
+    const PROCESSORS: u16 = 4;
+    let recording = Recording::from_bytes("busy.etl", busy(PROCESSORS)).unwrap();
+    let handed_out = || {
+        let start = || (Vec::new(), (0..PROCESSORS).map(|_| Batch::default()).collect::<Vec<_>>());
+        let step = |(done, open): &mut (Vec<Batch>, Vec<Batch>), event: &Event<'_>| {
+            let batch = &mut open[usize::from(event.processor)];
+            batch.push(event);
+            if batch.is_full() {
+                done.push(std::mem::take(batch));
+            }
+        };
+        let (mut done, open) = recording.fold(&mut |_| {}, start, step).value;
+        done.extend(open);
+        done
+    };
+    let batches = handed_out();
+    let mut group = criterion.benchmark_group("live");
+    group.sample_size(10).warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(4));
+    group.throughput(Throughput::Elements(count(&recording)));
+    let mut copy = Batch::default();
+    group.bench_function("copy", |bencher| {
+        bencher.iter(|| {
+            for batch in &batches {
+                copy.clear();
+                (0..batch.len()).for_each(|index| copy.push(&batch.event(index).unwrap()));
+            }
+        });
+    });
+    let span = 2 * recording.clock().frequency as i64;
+    group.bench_function("order", |bencher| {
+        let order = |batches: Vec<Batch>| {
+            let (mut window, mut events) = (Window::new(span), 0);
+            let mut emit = |_: &Event<'_>| events += 1;
+            batches.into_iter().for_each(|batch| window.push(batch, &mut emit, &mut drop));
+            window.finish(&mut emit);
+            events
+        };
+        bencher.iter_batched(handed_out, order, BatchSize::PerIteration);
+    });
+    group.bench_function("order and build", |bencher| {
+        let build = |batches: Vec<Batch>| {
+            let (mut window, mut builder) = (Window::new(span), Builder::for_recording(&recording));
+            let mut emit = |event: &Event<'_>| builder.event(event);
+            batches.into_iter().for_each(|batch| window.push(batch, &mut emit, &mut drop));
+            window.finish(&mut emit);
+            builder
+        };
+        bencher.iter_batched(handed_out, build, BatchSize::PerIteration);
+    });
+    group.finish();
+}
+
 fn compression(criterion: &mut Criterion) {
     let plain = &busy(1)[..8 << 20];
     let packed: Vec<Vec<u8>> = plain.chunks(64 << 10).map(synth::xpress::compress).collect();
@@ -156,5 +212,5 @@ fn real(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, compression, synthetic, real);
+criterion_group!(benches, compression, synthetic, live, real);
 criterion_main!(benches);

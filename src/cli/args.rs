@@ -98,7 +98,7 @@ pub(crate) struct Live {
     pub(crate) pid: Vec<u32>,
 
     /// Profile the processes of this executable, also those that start later
-    #[arg(long, value_name = "EXE", conflicts_with = "all")]
+    #[arg(long, value_name = "EXE", conflicts_with_all = ["all", "pid"])]
     pub(crate) name: Option<String>,
 
     /// Profile all processes

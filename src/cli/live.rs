@@ -29,7 +29,9 @@ mod elsewhere {
     }
 
     pub(in crate::cli) fn sessions(_args: &Sessions) -> Result<()> {
-        bail!("sessions are Windows'; on this system `etwprof convert FILE.etl` shows recordings made there")
+        bail!(
+            "trace sessions need Windows; on this system `etwprof convert FILE.etl` shows recordings made there"
+        )
     }
 }
 #[cfg(not(windows))]

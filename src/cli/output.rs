@@ -11,7 +11,7 @@ use super::args::{Format, Output};
 /// The command line is wrong in a way that clap does not see.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Usage(String);
+pub(super) struct Usage(pub(super) String);
 
 impl Output {
     /// The format that the flags ask for.

@@ -96,7 +96,8 @@ impl Filter {
         (kept, balance)
     }
 
-    fn keeps_process(&self, process: &crate::trace::Process) -> bool {
+    /// True if it keeps the samples of this process, as far as the process decides.
+    pub fn keeps_process(&self, process: &crate::trace::Process) -> bool {
         let all = self.pids.is_empty() && self.names.is_empty();
         all || self.pids.contains(&process.pid)
             || self.names.iter().any(|name| same_name(name, process.label()))

@@ -86,6 +86,12 @@ impl Batch {
         self.bytes.clear();
     }
 
+    /// Records that it can take without asking for memory.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.records.capacity()
+    }
+
     /// The times of its records.
     pub(super) fn times(&self) -> impl Iterator<Item = Ticks> + '_ {
         self.records.iter().map(|record| record.time)

@@ -2,8 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
+use windows_sys::Win32::Foundation::GetLastError;
 use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, CTRL_C_EVENT, SetConsoleCtrlHandler};
 
+use super::error::SessionError;
 use super::undo;
 
 static RECORDING: AtomicBool = AtomicBool::new(false);
@@ -13,10 +15,14 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 const INTERRUPTED: i32 = 130;
 
 /// From now on Ctrl-C asks to stop, until [`recording_is_over`].
-pub fn listen() {
+pub fn listen() -> Result<(), SessionError> {
     RECORDING.store(true, SeqCst);
     // SAFETY: the handler is a function of this program and stays.
-    unsafe { SetConsoleCtrlHandler(Some(on_event), 1) };
+    if unsafe { SetConsoleCtrlHandler(Some(on_event), 1) } == 0 {
+        // SAFETY: reads a value of this thread.
+        return Err(SessionError::call("listen for Ctrl-C", unsafe { GetLastError() }));
+    }
+    Ok(())
 }
 
 /// From now on the first Ctrl-C ends the program: there is nothing left to stop.

@@ -1,10 +1,11 @@
 //! Reads a session: OpenTraceW with raw timestamps, ProcessTrace on a thread of its own, the callback.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use windows_sys::Win32::Foundation::GetLastError;
+use windows_sys::Win32::Foundation::{ERROR_CTX_CLOSE_PENDING, ERROR_SUCCESS, GetLastError};
 use windows_sys::Win32::System::Diagnostics::Etw::{
     CloseTrace, EVENT_HEADER_EXTENDED_DATA_ITEM, EVENT_RECORD, EVENT_TRACE_LOGFILEW, OpenTraceW,
     PROCESS_TRACE_MODE_EVENT_RECORD, PROCESS_TRACE_MODE_RAW_TIMESTAMP, PROCESS_TRACE_MODE_REAL_TIME,
@@ -38,16 +39,24 @@ pub(super) struct LogHeader {
 /// An opened session that nobody reads yet; closed if nobody ever does.
 pub(super) struct Opened {
     handle: Option<u64>,
-    reader: Box<Reader>,
+    /// From `Box::leak`, freed when this is dropped. It is no box because the API keeps its address.
+    reader: NonNull<Reader>,
 }
+
+// SAFETY: the reader is this value's alone and may be used by any thread.
+unsafe impl Send for Opened {}
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        self.handle.into_iter().for_each(close);
+        if let Some(handle) = self.handle.take() {
+            close(handle);
+        }
+        // SAFETY: from a box; no callback comes any more: nothing processes the handle, or it was never processed.
+        drop(unsafe { Box::from_raw(self.reader.as_ptr()) });
     }
 }
 
-/// What the callback works with. It is in a box because the API keeps its address.
+/// What the callback works with.
 struct Reader {
     /// Set before ProcessTrace runs.
     feed: Option<Feed>,
@@ -58,13 +67,14 @@ struct Reader {
 /// Opens a session for reading.
 pub(super) fn open(session: &str) -> Result<(Opened, LogHeader), SessionError> {
     let mut name = etw::wide(session);
-    let mut reader = Box::new(Reader { feed: None, items: Vec::new() });
+    let reader = NonNull::from(Box::leak(Box::new(Reader { feed: None, items: Vec::new() })));
+    let mut opened = Opened { handle: None, reader };
     let mut log = EVENT_TRACE_LOGFILEW { LoggerName: name.as_mut_ptr(), ..Default::default() };
     log.Anonymous1.ProcessTraceMode =
         PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD | PROCESS_TRACE_MODE_RAW_TIMESTAMP;
     log.Anonymous2.EventRecordCallback = Some(on_event);
     log.BufferCallback = Some(on_buffer);
-    log.Context = (&raw mut *reader).cast();
+    log.Context = reader.as_ptr().cast();
     // SAFETY: the structure and the name live through the call; the context lives until ProcessTrace has returned.
     let handle = unsafe { OpenTraceW(&mut log) };
     // The invalid handle, and what a 32-bit system gives for it.
@@ -78,19 +88,21 @@ pub(super) fn open(session: &str) -> Result<(Opened, LogHeader), SessionError> {
         os_build: log.LogfileHeader.ProviderVersion,
         frequency: u64::try_from(log.LogfileHeader.PerfFreq).unwrap_or(0),
     };
-    Ok((Opened { handle: Some(handle.Value), reader }, header))
+    opened.handle = Some(handle.Value);
+    Ok((opened, header))
 }
 
 impl Opened {
     /// Starts the thread that reads it into `feed`.
-    pub(super) fn run(mut self, feed: Feed) -> Result<Consumer, SessionError> {
-        self.reader.feed = Some(feed);
+    pub(super) fn run(self, feed: Feed) -> Result<Consumer, SessionError> {
+        // SAFETY: the reader lives as long as `self`; there are no callbacks before ProcessTrace.
+        unsafe { (*self.reader.as_ptr()).feed = Some(feed) };
         let handle = self.handle.unwrap_or(u64::MAX);
         let work = move || {
             let mut opened = self;
             let open = PROCESSTRACE_HANDLE { Value: handle };
-            // SAFETY: the handle is open. `opened` keeps the context alive; while this runs only the callback, which
-            // is called on this thread, touches it.
+            // SAFETY: the handle is open. `opened` keeps the context alive, and only the callbacks, which come on this
+            // thread, touch it while this runs.
             let status = unsafe { ProcessTrace(&open, 1, std::ptr::null(), std::ptr::null()) };
             // The consumer closes the handle: closing is how it makes a call that goes on return.
             opened.handle = None;
@@ -103,7 +115,7 @@ impl Opened {
     }
 }
 
-/// How long a stopped session may go on handing out what it has.
+/// How long a stopped session may go on handing out what it has, and a closed one may take to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Consumer {
@@ -114,23 +126,33 @@ impl Consumer {
 
     /// Reads to the end of the session if it was stopped, and closes it.
     pub(super) fn finish(mut self, stopped: bool) -> Result<(), SessionError> {
-        let until = Instant::now() + PATIENCE;
-        while stopped && !self.is_done() && Instant::now() < until {
+        if !stopped {
+            self.close();
+            return Ok(());
+        }
+        if !self.is_done_in(PATIENCE) {
+            self.close();
+            return Err(SessionError::Unread);
+        }
+        self.close().map_or(Ok(()), |status| etw::check("read a session", status))
+    }
+
+    fn is_done_in(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while !self.is_done() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
         }
-        let closed_early = !self.is_done();
-        match self.close() {
-            Some(status) if !closed_early => etw::check("read a session", status),
-            _ => Ok(()),
-        }
+        self.is_done()
     }
 
     /// Closing makes ProcessTrace return, if it has not yet; its status.
     fn close(&mut self) -> Option<u32> {
-        let thread = self.thread.take()?;
-        close(self.handle);
+        if self.thread.is_some() && !close(self.handle) && !self.is_done_in(PATIENCE) {
+            // It was not closed and its session runs on: that thread ends with the program.
+            self.thread = None;
+        }
         // A panic of that thread is impossible but for one of ProcessTrace itself.
-        thread.join().ok()
+        self.thread.take()?.join().ok()
     }
 }
 
@@ -140,9 +162,12 @@ impl Drop for Consumer {
     }
 }
 
-fn close(handle: u64) {
+/// Closes a handle of OpenTraceW; false if the system refuses.
+fn close(handle: u64) -> bool {
     // SAFETY: the handle is from OpenTraceW and is closed once.
-    unsafe { CloseTrace(PROCESSTRACE_HANDLE { Value: handle }) };
+    let status = unsafe { CloseTrace(PROCESSTRACE_HANDLE { Value: handle }) };
+    // Pending: ProcessTrace returns soon.
+    matches!(status, ERROR_SUCCESS | ERROR_CTX_CLOSE_PENDING)
 }
 
 /// A panic must not cross into the system's code. Nothing in here is known to panic.
@@ -176,7 +201,7 @@ unsafe extern "system" fn on_buffer(log: *mut EVENT_TRACE_LOGFILEW) -> u32 {
         // SAFETY: the system gives the structure of OpenTraceW, with its context, for the time of this call.
         let reader = unsafe { log.as_ref().and_then(|log| log.Context.cast::<Reader>().as_mut()) };
         if let Some(feed) = reader.and_then(|reader| reader.feed.as_mut()) {
-            feed.flush();
+            feed.buffer_ends();
         }
     }));
     1
@@ -207,10 +232,15 @@ fn push_item(items: &mut Vec<u8>, item: &EVENT_HEADER_EXTENDED_DATA_ITEM, data: 
 const TRACE_MESSAGE: u16 = 0x8;
 const HEADER_32_BIT: u16 = 0x20;
 const CLASSIC_HEADER: u16 = 0x100;
+const PROCESSOR_INDEX: u16 = 0x200;
 
 fn event<'a>(record: &EVENT_RECORD, items: &'a [u8], payload: &'a [u8]) -> Event<'a> {
     let header = &record.EventHeader;
     let descriptor = &header.EventDescriptor;
+    // SAFETY: both arms of the union are two bytes.
+    let index = unsafe { record.BufferContext.Anonymous.ProcessorIndex };
+    // Without the flag it is one byte, and the alignment in the other.
+    let processor = if header.Flags & PROCESSOR_INDEX != 0 { index } else { index & 0xff };
     let kind = match header.Flags {
         flags if flags & TRACE_MESSAGE != 0 => Kind::Message(descriptor.Id),
         flags if flags & CLASSIC_HEADER != 0 => Kind::Classic,
@@ -223,8 +253,7 @@ fn event<'a>(record: &EVENT_RECORD, items: &'a [u8], payload: &'a [u8]) -> Event
         opcode: descriptor.Opcode,
         version: descriptor.Version,
         pointer: if header.Flags & HEADER_32_BIT != 0 { Pointer::Bits32 } else { Pointer::Bits64 },
-        // SAFETY: both arms of the union are two bytes.
-        processor: unsafe { record.BufferContext.Anonymous.ProcessorIndex },
+        processor,
         pid: header.ProcessId,
         tid: header.ThreadId,
         items,

@@ -13,6 +13,9 @@ pub enum SessionError {
         /// The Win32 error code.
         code: u32,
     },
+    /// There is no session of the name that a user gave.
+    #[error("no session is named {0}; `etwprof sessions` lists those that run")]
+    NoSession(String),
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(String),
@@ -21,6 +24,9 @@ pub enum SessionError {
         "the thread that builds the trace panicked; this is a fault of etwprof, and its message is above"
     )]
     Builder,
+    /// A session did not hand out all that it had.
+    #[error("a session still had events half a minute after it was stopped; these are missing")]
+    Unread,
 }
 
 impl SessionError {
@@ -33,13 +39,13 @@ impl SessionError {
     pub fn code(&self) -> Option<u32> {
         match self {
             SessionError::Call { code, .. } => Some(*code),
-            SessionError::Thread(_) | SessionError::Builder => None,
+            SessionError::NoSession(_) => Some(NO_SUCH_SESSION),
+            SessionError::Thread(_) | SessionError::Builder | SessionError::Unread => None,
         }
     }
 }
 
 /// No session of this name; the code in the documentation of ControlTrace.
-#[cfg(windows)]
 pub(super) const NO_SUCH_SESSION: u32 = 4201;
 
 fn win32(code: u32) -> u32 {
@@ -65,17 +71,21 @@ const CROWDED: &str =
 
 /// Code, cause, cure.
 const REASONS: &[(u32, &str, &str)] = &[
-    (5, "this user may not", RIGHTS),
+    (5, "access is denied", RIGHTS),
     (8, "the system is out of memory", "close other programs, or sample at a lower --frequency"),
     (14, "the system is out of memory", "close other programs, or sample at a lower --frequency"),
     (50, "this system does not support it", "etwprof needs Windows 8 or later"),
-    (87, "the system refuses a parameter", "etwprof needs Windows 8 or later; try another --frequency"),
+    (
+        87,
+        "the system refuses a parameter",
+        "etwprof needs Windows 8 or later; if that is what you have, try --frequency 1000",
+    ),
     (120, "this system does not have it", "etwprof needs Windows 8 or later"),
     (170, "another profiler holds it", CROWDED),
-    (183, "a session of that name runs already", CROWDED),
+    (183, "such a session runs already, and on granted rights there is one at a time", CROWDED),
     (1300, "this user does not have the privilege \"Profile system performance\"", RIGHTS),
     (1314, "this user does not have the privilege \"Profile system performance\"", RIGHTS),
-    (1450, "too many sessions run (Windows has 8 places for kernel sessions, 64 in all)", CROWDED),
+    (1450, "too many sessions run: Windows has 8 places for kernel sessions, and 64 in all", CROWDED),
     (4201, "the session is gone: somebody stopped it", "start again, and look for who stops sessions"),
     (4214, "the session could not be started", "start again"),
 ];

@@ -13,8 +13,8 @@
 //! CLR's providers are switched on; then samples. At the end the sessions are stopped *before* their consumers are
 //! closed: stopping makes the kernel list what is still running, and these lists come through the consumer.
 //!
-//! Everything that outlives this process if nobody undoes it is in one list, `undo`, from when it is done until it is
-//! undone: sessions, and the sampling interval, which is the machine's and not the session's.
+//! Everything that outlives this process if nobody undoes it is in one list, `undo`, until it is undone: sessions, the
+//! sampling interval, which is the machine's and not the session's, and a program that was started suspended.
 //!
 //! ferrisetw starts the sessions. What it does not do is beside it in `etw.rs` and `consumer.rs`, with the reasons in
 //! `docs/live.md`: it cannot hand out raw timestamps, and only these pair samples with their stacks exactly.

@@ -3,14 +3,15 @@
 //! A callback never waits. Where the channel is full because the builder is slower than the machine writes, the batch
 //! is dropped and its records are counted; the result says so.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use crate::event::{Event, Kind};
-use crate::events::providers::{CLR_RUNDOWN, PERF_INFO};
+use crate::events::providers::{CLR, CLR_RUNDOWN, PERF_INFO};
 
 use super::batch::Batch;
 use super::window::Window;
@@ -30,23 +31,54 @@ pub struct Counters {
     pub samples: AtomicU64,
     /// Events that were dropped because the builder was too slow.
     pub dropped: AtomicU64,
-    /// Lists of a CLR's code at the session's end: begun.
-    pub(super) rundowns_begun: AtomicU64,
-    /// The same: complete.
-    pub(super) rundowns_done: AtomicU64,
+    /// The programs with a CLR that can list its code, by process id.
+    rundowns: Mutex<BTreeMap<u32, Rundown>>,
 }
 
-/// Batches on their way. At 4,096 records each: a quarter of a million samples with their stacks.
-const IN_FLIGHT: usize = 128;
+/// Lists of its code that a program gave when it was asked at the end. One with two runtimes gives two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rundown {
+    pub(super) begun: u32,
+    pub(super) done: u32,
+}
+
+impl Counters {
+    /// By process id.
+    pub(super) fn rundowns(&self) -> MutexGuard<'_, BTreeMap<u32, Rundown>> {
+        self.rundowns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the events, few, by which a runtime tells of itself and of its lists.
+    fn rundown(&self, event: &Event<'_>) {
+        let Kind::Manifest(id) = event.kind else { return };
+        let from_rundown = event.provider == CLR_RUNDOWN;
+        match (id, from_rundown) {
+            (DC_START_COMPLETE | DC_START_INIT, true) | (RUNTIME, _) => {
+                self.rundowns().entry(event.pid).or_default();
+            }
+            (DC_END_INIT, true) => self.rundowns().entry(event.pid).or_default().begun += 1,
+            (DC_END_COMPLETE, true) => self.rundowns().entry(event.pid).or_default().done += 1,
+            _ => {}
+        }
+    }
+}
+
+/// Batches on their way, of up to 4,096 records or 512 KiB: two seconds of a million events a second, for a builder that
+/// does not get to run or makes its tables larger.
+const IN_FLIGHT: usize = 512;
 const SAMPLED_PROFILE: u8 = 46;
-const DC_END_COMPLETE: Kind = Kind::Manifest(146);
-const DC_END_INIT: Kind = Kind::Manifest(148);
+// Ids of the rundown provider, and one of both providers. Runtimes before .NET Framework 4 have none of them.
+const DC_START_COMPLETE: u16 = 145;
+const DC_END_COMPLETE: u16 = 146;
+const DC_START_INIT: u16 = 147;
+const DC_END_INIT: u16 = 148;
+const RUNTIME: u16 = 187;
 
 /// The end of the pipeline that a session's callback writes to; one per session.
 #[derive(Debug)]
 pub struct Feed {
     batch: Batch,
-    full: Sender<Batch>,
+    full: Sender<Option<Batch>>,
     empty: Receiver<Batch>,
     counters: Arc<Counters>,
 }
@@ -57,15 +89,19 @@ impl Feed {
     pub fn event(&mut self, event: &Event<'_>) {
         if event.provider == PERF_INFO && event.opcode == SAMPLED_PROFILE && event.kind == Kind::Classic {
             self.counters.samples.fetch_add(1, Relaxed);
-        } else if event.provider == CLR_RUNDOWN {
-            match event.kind {
-                DC_END_INIT => drop(self.counters.rundowns_begun.fetch_add(1, Relaxed)),
-                DC_END_COMPLETE => drop(self.counters.rundowns_done.fetch_add(1, Relaxed)),
-                _ => {}
-            }
+        } else if event.provider == CLR_RUNDOWN || event.provider == CLR {
+            self.counters.rundown(event);
         }
         self.batch.push(event);
         if self.batch.is_full() {
+            self.flush();
+        }
+    }
+
+    /// One of the session's buffers is through. A builder that waits gets what has been copied; one that has enough to
+    /// do gets it in batches as large as they may be.
+    pub fn buffer_ends(&mut self) {
+        if self.full.is_empty() {
             self.flush();
         }
     }
@@ -77,15 +113,15 @@ impl Feed {
         }
         let records = self.batch.len() as u64;
         self.counters.events.fetch_add(records, Relaxed);
-        let next = self.empty.try_recv().unwrap_or_default();
-        match self.full.try_send(std::mem::replace(&mut self.batch, next)) {
-            Ok(()) => {}
-            Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) => {
+        self.batch = match self.full.try_send(Some(std::mem::take(&mut self.batch))) {
+            Ok(()) => self.empty.try_recv().unwrap_or_default(),
+            Err(TrySendError::Full(back) | TrySendError::Disconnected(back)) => {
                 self.counters.dropped.fetch_add(records, Relaxed);
-                batch.clear();
-                self.batch = batch;
+                let mut back = back.unwrap_or_default();
+                back.clear();
+                back
             }
-        }
+        };
     }
 }
 
@@ -98,7 +134,8 @@ impl Drop for Feed {
 /// The thread that puts the events in order and gives them to a [`Sink`].
 #[derive(Debug)]
 pub struct Pipeline<S> {
-    feeds: Sender<Batch>,
+    /// `None` is the end, whatever feeds are still there.
+    feeds: Sender<Option<Batch>>,
     empty: Receiver<Batch>,
     counters: Arc<Counters>,
     thread: JoinHandle<Drained<S>>,
@@ -116,11 +153,11 @@ pub struct Drained<S> {
 impl<S: Sink> Pipeline<S> {
     /// Starts the thread. Events are held back for `span` ticks to put them in order.
     pub fn start(mut sink: S, span: i64) -> std::io::Result<Pipeline<S>> {
-        let (feeds, full) = bounded::<Batch>(IN_FLIGHT);
+        let (feeds, full) = bounded::<Option<Batch>>(IN_FLIGHT);
         let (returns, empty) = bounded::<Batch>(IN_FLIGHT);
         let thread = std::thread::Builder::new().name("builder".to_owned()).spawn(move || {
             let mut window = Window::new(span);
-            for batch in full {
+            for batch in full.iter().map_while(|batch| batch) {
                 let mut reuse = |batch| drop(returns.try_send(batch));
                 window.push(batch, &mut |event| sink.event(event), &mut reuse);
             }
@@ -150,9 +187,10 @@ impl<S: Sink> Pipeline<S> {
         self.thread.is_finished()
     }
 
-    /// Waits until the sink has everything. All feeds must be gone. `None` if the sink panicked.
+    /// Waits until the sink has everything that feeds have handed on. `None` if the sink panicked.
     pub fn finish(self) -> Option<Drained<S>> {
-        drop(self.feeds);
+        // Where this fails the thread has ended already.
+        let _ = self.feeds.send(None);
         self.thread.join().ok()
     }
 }
@@ -197,7 +235,7 @@ mod tests {
         let pipeline = Pipeline::start(Slow(0, wait), 10).unwrap();
         let counters = pipeline.counters();
         let mut feed = pipeline.feed();
-        let all = 2_000_000;
+        let all = 3_000_000;
         (0..all).for_each(|time| feed.event(&event(time)));
         drop(feed);
         go.send(()).unwrap();
@@ -207,6 +245,33 @@ mod tests {
         assert_eq!(taken + dropped, all as u64);
         assert_eq!(counters.events.load(Relaxed), all as u64);
         assert_eq!(counters.samples.load(Relaxed), all as u64);
+    }
+
+    struct Counts(Arc<AtomicU64>);
+
+    impl Sink for Counts {
+        fn event(&mut self, _: &Event<'_>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn batches_are_used_again() {
+        const ROUND: u64 = 10_000;
+        let taken = Arc::new(AtomicU64::new(0));
+        let pipeline = Pipeline::start(Counts(taken.clone()), 1).unwrap();
+        let mut feed = pipeline.feed();
+        let mut again = 0;
+        for round in 0..10 {
+            (0..ROUND).for_each(|time| feed.event(&event((round * ROUND + time) as i64)));
+            feed.flush();
+            // All but the newest of the window.
+            while taken.load(Relaxed) + 10 < (round + 1) * ROUND {
+                std::thread::yield_now();
+            }
+            again += u32::from(feed.batch.capacity() > 0);
+        }
+        assert!(again > 5, "{again} of 10");
     }
 
     struct Panics;

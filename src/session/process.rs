@@ -1,11 +1,11 @@
-//! Processes of this machine: which run, when one ends, starting one suspended; and the privilege to sample.
+//! Processes of this machine: which run, since when, when one ends, starting one suspended; and the privilege to sample.
 
 use std::ffi::OsString;
 use std::os::windows::process::CommandExt;
 use std::process::{Child, Command};
 
 use windows_sys::Win32::Foundation::{
-    CloseHandle, ERROR_ACCESS_DENIED, FILETIME, GetLastError, HANDLE, INVALID_HANDLE_VALUE, LUID,
+    CloseHandle, ERROR_INVALID_PARAMETER, FILETIME, GetLastError, HANDLE, INVALID_HANDLE_VALUE, LUID,
     WAIT_TIMEOUT,
 };
 use windows_sys::Win32::Security::{
@@ -20,12 +20,13 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
 use windows_sys::Win32::System::SystemInformation::{GetNativeSystemInfo, SYSTEM_INFO};
 use windows_sys::Win32::System::Threading::{
     CREATE_SUSPENDED, GetCurrentProcess, GetProcessTimes, OpenProcess, OpenProcessToken, OpenThread,
-    PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, ResumeThread, THREAD_SUSPEND_RESUME,
-    WaitForSingleObject,
+    PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, ResumeThread,
+    THREAD_SUSPEND_RESUME, TerminateProcess, WaitForSingleObject,
 };
 
 use super::error::SessionError;
 use super::etw::wide;
+use super::undo::Guard;
 
 /// A handle that is closed when it is dropped.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ pub struct Entry {
     pub name: String,
 }
 
-/// Every process that runs now.
+/// Every process that runs now; none if the system does not say.
 pub fn all() -> Vec<Entry> {
     // SAFETY: no pointers.
     let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0) };
@@ -87,6 +88,8 @@ pub fn all() -> Vec<Entry> {
 pub struct Watched {
     /// Its id.
     pub pid: u32,
+    /// When it was started, as a FILETIME; `None` if the system does not say.
+    pub since: Option<u64>,
     /// `None` for a process that exists but may not be opened (a protected one).
     handle: Option<Owned>,
 }
@@ -96,14 +99,16 @@ pub fn watch(pid: u32) -> Option<Watched> {
     // SAFETY: no pointers.
     let handle = unsafe { OpenProcess(PROCESS_SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION, 0, pid) };
     let handle = if handle.is_null() {
-        if last_error() != ERROR_ACCESS_DENIED {
+        // The code for an id that nobody has; others (access denied) are of processes that exist.
+        if last_error() == ERROR_INVALID_PARAMETER {
             return None;
         }
         None
     } else {
         Some(Owned(handle))
     };
-    let watched = Watched { pid, handle };
+    let since = handle.as_ref().and_then(start_time);
+    let watched = Watched { pid, since, handle };
     // A process that has ended can be opened as long as somebody has a handle of it.
     watched.is_running().then_some(watched)
 }
@@ -114,34 +119,30 @@ impl Watched {
         match &self.handle {
             // SAFETY: the handle is open; waits for no time.
             Some(handle) => unsafe { WaitForSingleObject(handle.0, 0) == WAIT_TIMEOUT },
-            None => all().iter().any(|entry| entry.pid == self.pid),
+            None => {
+                let all = all();
+                all.is_empty() || all.iter().any(|entry| entry.pid == self.pid)
+            }
         }
     }
 }
 
-/// When the process was started, as a FILETIME; `None` if it is gone.
-pub(super) fn started(pid: u32) -> Option<u64> {
-    // SAFETY: no pointers.
-    let handle = unsafe { OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, 0, pid) };
-    if handle.is_null() {
-        return None;
-    }
-    let handle = Owned(handle);
+fn start_time(process: &Owned) -> Option<u64> {
     let [mut created, mut exited, mut kernel, mut user] = [FILETIME::default(); 4];
     // SAFETY: the handle is open, and the four places live through the call.
-    let ok = unsafe { GetProcessTimes(handle.0, &mut created, &mut exited, &mut kernel, &mut user) };
-    let has_ended = exited.dwHighDateTime != 0;
-    (ok != 0 && !has_ended)
-        .then(|| u64::from(created.dwHighDateTime) << 32 | u64::from(created.dwLowDateTime))
+    let ok = unsafe { GetProcessTimes(process.0, &mut created, &mut exited, &mut kernel, &mut user) };
+    (ok != 0).then(|| u64::from(created.dwHighDateTime) << 32 | u64::from(created.dwLowDateTime))
 }
 
-/// Starts a program that waits to be resumed. It has this process's stdin, stdout and stderr, and no more rights.
-pub fn spawn_suspended(program: &OsString, arguments: &[OsString]) -> std::io::Result<Child> {
-    Command::new(program).args(arguments).creation_flags(CREATE_SUSPENDED).spawn()
+/// Starts a program that waits to be resumed, and is ended if its guard is dropped before. It has this process's
+/// stdin, stdout and stderr, and no more rights.
+pub fn spawn_suspended(program: &OsString, arguments: &[OsString]) -> std::io::Result<(Guard, Child)> {
+    let spawn = || Command::new(program).args(arguments).creation_flags(CREATE_SUSPENDED).spawn();
+    Guard::program(spawn, Child::id)
 }
 
-/// Lets a process run that was started suspended: resumes all its threads, of which it has one.
-pub fn resume(pid: u32) -> Result<(), SessionError> {
+/// Lets a program run that was started suspended: resumes all its threads, of which it has one.
+pub fn resume(pid: u32, mut guard: Guard) -> Result<(), SessionError> {
     const DOING: &str = "start the program's first thread";
     // SAFETY: no pointers.
     let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0) };
@@ -164,9 +165,27 @@ pub fn resume(pid: u32) -> Result<(), SessionError> {
             if unsafe { ResumeThread(thread.0) } == u32::MAX {
                 return Err(SessionError::call(DOING, last_error()));
             }
+            guard.disarm();
         }
         // SAFETY: as above.
         more = unsafe { Thread32Next(snapshot.0, &mut entry) };
+    }
+    Ok(())
+}
+
+/// Ends a process at once.
+pub(super) fn end(pid: u32) -> Result<(), SessionError> {
+    const DOING: &str = "end the program that was not let run";
+    const EXIT_CODE: u32 = 1;
+    // SAFETY: no pointers.
+    let process = unsafe { OpenProcess(PROCESS_TERMINATE, 0, pid) };
+    if process.is_null() {
+        return Err(SessionError::call(DOING, last_error()));
+    }
+    let process = Owned(process);
+    // SAFETY: the handle is open.
+    if unsafe { TerminateProcess(process.0, EXIT_CODE) } == 0 {
+        return Err(SessionError::call(DOING, last_error()));
     }
     Ok(())
 }

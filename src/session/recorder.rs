@@ -1,5 +1,6 @@
 //! One recording: both sessions from their start to their end.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -11,11 +12,12 @@ use windows_sys::Win32::System::SystemInformation::GetSystemTimePreciseAsFileTim
 use crate::etl::{Clock, ClockKind};
 use crate::event::{Pointer, Ticks};
 use crate::events::providers::{CLR, CLR_RUNDOWN, PERF_INFO};
+use crate::guid::Guid;
 
-use super::consumer::{self, Consumer, LogHeader, Opened};
+use super::consumer::{self, Consumer, LogHeader};
 use super::error::{NO_SUCH_SESSION, SessionError};
 use super::host::Host;
-use super::pipeline::{Counters, Pipeline, Sink};
+use super::pipeline::{Counters, Pipeline, Rundown, Sink};
 use super::undo::{Guard, Undo};
 use super::{etw, process, running};
 
@@ -34,18 +36,23 @@ const MOST_PIDS: usize = 8;
 /// A recording that runs. Dropping it stops everything without a result.
 #[derive(Debug)]
 pub struct Recorder<S> {
-    // In the order in which they are dropped: sessions are stopped before their consumers are closed.
-    kernel: Guard,
-    clr: Guard,
+    kernel: Half,
+    clr: Half,
     interval: Guard,
-    consumers: Vec<Consumer>,
     pipeline: Pipeline<S>,
     counters: Arc<Counters>,
-    kernel_name: String,
-    clr_name: String,
-    clr_handle: u64,
     clr_pids: Vec<u32>,
     started: Started,
+}
+
+/// One of the two sessions, and its consumer.
+#[derive(Debug)]
+struct Half {
+    // These two in the order in which they are dropped: a session is stopped before its consumer is closed.
+    guard: Guard,
+    consumer: Option<Consumer>,
+    name: String,
+    handle: u64,
 }
 
 /// What is known when a recording has been started.
@@ -85,8 +92,6 @@ pub struct Losses {
     pub dropped: u64,
     /// Events that came so late that they are out of order.
     pub late: u64,
-    /// Lists of a CLR's code that were begun and not complete when the recording ended.
-    pub unfinished_rundowns: u64,
 }
 
 /// A recording that has ended.
@@ -96,6 +101,8 @@ pub struct Stopped<S> {
     pub sink: S,
     /// What did not come through.
     pub losses: Losses,
+    /// Programs, by process id, that run .NET code and did not list all of it when they were asked at the end.
+    pub unlisted: Vec<u32>,
     /// What failed while it ended, without costing the result.
     pub problems: Vec<SessionError>,
 }
@@ -120,7 +127,9 @@ const WINDOW_SECONDS: u64 = 2;
 
 /// How long CLRs may take to list their code at the end.
 const RUNDOWN_LIMIT: Duration = Duration::from_secs(10);
-/// A CLR that has not begun after this time is not there.
+/// A CLR that is known and has not begun after this time hangs or is suspended.
+const RUNDOWN_ANSWER: Duration = Duration::from_secs(3);
+/// A CLR that is not known and has not begun after this time is not there.
 const RUNDOWN_QUIET: Duration = Duration::from_millis(500);
 
 impl<S: Sink> Recorder<S> {
@@ -138,49 +147,37 @@ impl<S: Sink> Recorder<S> {
 
         let processors = std::thread::available_parallelism().map_or(1, |number| number.get() as u32);
         let base = now();
-        let (kernel_name, clr_name) = (running::name("kernel"), running::name("clr"));
-        let (kernel, ()) = Guard::new(Undo::Session(kernel_name.clone()), || {
-            etw::start_kernel(&kernel_name, kernel_buffers(options.frequency, processors))
-        })?;
-        let kernel_handle = etw::query(&kernel_name)?.handle;
-        etw::trace_stacks(kernel_handle, &[(PERF_INFO, SAMPLED_PROFILE)])?;
-        let (kernel_opened, header) = consumer::open(&kernel_name)?;
-
-        let (clr, ()) =
-            Guard::new(Undo::Session(clr_name.clone()), || etw::start_user(&clr_name, CLR_BUFFERS))?;
-        let clr_handle = etw::query(&clr_name)?.handle;
-        let (clr_opened, _) = consumer::open(&clr_name)?;
+        let buffers = kernel_buffers(options.frequency, processors);
+        let kernel = Half::start("kernel", |name| etw::start_kernel(name, buffers))?;
+        etw::trace_stacks(kernel.handle, &[(PERF_INFO, SAMPLED_PROFILE)])?;
+        let (kernel_opened, header) = consumer::open(&kernel.name)?;
+        let clr = Half::start("clr", |name| etw::start_user(name, CLR_BUFFERS))?;
+        let (clr_opened, _) = consumer::open(&clr.name)?;
 
         let clock = clock(base, &header);
         let started = Started { host: host(clock, &header, in_force), asked_interval, stale };
-        let sink = make(&started.host);
-        let pipeline = Pipeline::start(sink, (clock.frequency * WINDOW_SECONDS) as i64)
+        let pipeline = Pipeline::start(make(&started.host), (clock.frequency * WINDOW_SECONDS) as i64)
             .map_err(|error| SessionError::Thread(error.to_string()))?;
         let counters = pipeline.counters();
-        let read = |opened: Opened| opened.run(pipeline.feed());
-        let consumers = vec![read(kernel_opened)?, read(clr_opened)?];
-
         let mut clr_pids = options.clr_pids.clone();
         if clr_pids.len() > MOST_PIDS {
             clr_pids.clear();
         }
-        etw::enable(clr_handle, CLR, VERBOSE, NAMES, &clr_pids)?;
-        etw::enable(clr_handle, CLR_RUNDOWN, VERBOSE, NAMES | START_ENUMERATION, &clr_pids)?;
+        // From here on a failure drops all of it, in its order.
+        let mut recorder = Recorder { kernel, clr, interval, pipeline, counters, clr_pids, started };
+        recorder.kernel.consumer = Some(kernel_opened.run(recorder.pipeline.feed())?);
+        recorder.clr.consumer = Some(clr_opened.run(recorder.pipeline.feed())?);
+
+        recorder.enable_clr(CLR, NAMES)?;
+        recorder.enable_clr(CLR_RUNDOWN, NAMES | START_ENUMERATION)?;
         // Samples come last: whatever they hit is then being recorded, and none is without its stack.
-        etw::enable_kernel(kernel_handle, [PROCESS_THREAD_IMAGE, MASK1_PROFILE, 0, 0, 0, 0, 0, 0])?;
-        Ok(Recorder {
-            kernel,
-            clr,
-            interval,
-            consumers,
-            pipeline,
-            counters,
-            kernel_name,
-            clr_name,
-            clr_handle,
-            clr_pids,
-            started,
-        })
+        let masks = [PROCESS_THREAD_IMAGE, MASK1_PROFILE, 0, 0, 0, 0, 0, 0];
+        etw::enable_kernel(recorder.kernel.handle, masks)?;
+        Ok(recorder)
+    }
+
+    fn enable_clr(&self, provider: Guid, keywords: u64) -> Result<(), SessionError> {
+        etw::enable(self.clr.handle, provider, VERBOSE, keywords, &self.clr_pids)
     }
 
     /// What is known since the start.
@@ -190,8 +187,8 @@ impl<S: Sink> Recorder<S> {
 
     /// How it goes. Asks the system.
     pub fn status(&self) -> Status {
-        let kernel = etw::query(&self.kernel_name).unwrap_or_default();
-        let clr = etw::query(&self.clr_name).unwrap_or_default();
+        let kernel = etw::query(&self.kernel.name).unwrap_or_default();
+        let clr = etw::query(&self.clr.name).unwrap_or_default();
         Status {
             events: self.counters.events.load(Relaxed),
             samples: self.counters.samples.load(Relaxed),
@@ -203,22 +200,19 @@ impl<S: Sink> Recorder<S> {
 
     /// True when it cannot go on: somebody stopped a session, or the builder panicked.
     pub fn is_over(&self) -> bool {
-        self.pipeline.has_failed() || self.consumers.iter().any(Consumer::is_done)
+        self.pipeline.has_failed() || self.kernel.is_done() || self.clr.is_done()
     }
 
     /// Stops sampling, lets the kernel and the CLRs list what is there, and gives the sink when it has everything.
     pub fn stop(mut self) -> Result<Stopped<S>, SessionError> {
-        let kernel_stopped = stop_session(&mut self.kernel, &self.kernel_name);
+        let kernel_stopped = self.kernel.stop();
         let interval_restored = self.interval.undo();
         let listed = self.list_clr_code();
-        let clr_stopped = stop_session(&mut self.clr, &self.clr_name);
+        let unlisted = self.unlisted();
+        let clr_stopped = self.clr.stop();
 
-        let is_stopped = |end: &Result<_, SessionError>| match end {
-            Ok(_) => true,
-            Err(error) => error.code() == Some(NO_SUCH_SESSION),
-        };
-        let stopped = is_stopped(&kernel_stopped) && is_stopped(&clr_stopped);
-        let read: Vec<_> = self.consumers.drain(..).map(|consumer| consumer.finish(stopped)).collect();
+        let kernel_read = self.kernel.finish(&kernel_stopped);
+        let clr_read = self.clr.finish(&clr_stopped);
         // A session's last figures come with its stop.
         let end = |stopped: &Result<etw::Properties, _>| stopped.as_ref().cloned().unwrap_or_default();
         let mut losses = self.losses(&end(&kernel_stopped), &end(&clr_stopped));
@@ -227,48 +221,64 @@ impl<S: Sink> Recorder<S> {
         drop((kernel, clr, interval));
         let drained = pipeline.finish().ok_or(SessionError::Builder)?;
         losses.late = drained.late;
-        let ends = [kernel_stopped.map(drop), clr_stopped.map(drop), interval_restored, listed];
-        let problems = ends.into_iter().chain(read);
-        Ok(Stopped { sink: drained.sink, losses, problems: problems.filter_map(Result::err).collect() })
+        let ends = [
+            kernel_stopped.map(drop),
+            interval_restored,
+            listed,
+            clr_stopped.map(drop),
+            kernel_read,
+            clr_read,
+        ];
+        let problems = ends.into_iter().filter_map(Result::err).collect();
+        Ok(Stopped { sink: drained.sink, losses, unlisted, problems })
     }
 
     /// Has the CLRs list their code: modules first, which are few and needed most, then methods.
     fn list_clr_code(&self) -> Result<(), SessionError> {
-        if self.consumers.iter().any(Consumer::is_done) {
-            return Ok(());
-        }
+        let until = Instant::now() + RUNDOWN_LIMIT;
         for keywords in [LOADER, NAMES & !LOADER] {
-            let keywords = keywords | FORCE_END_ENUMERATION;
-            etw::enable(self.clr_handle, CLR_RUNDOWN, VERBOSE, keywords, &self.clr_pids)?;
-            if !self.wait_for_rundown() {
-                return Ok(());
+            if self.clr.is_done() {
+                break;
+            }
+            let before = self.counters.rundowns().clone();
+            self.enable_clr(CLR_RUNDOWN, keywords | FORCE_END_ENUMERATION)?;
+            self.wait_for_rundown(&before, until);
+            if self.counters.rundowns().is_empty() {
+                break;
             }
         }
         Ok(())
     }
 
-    /// Waits until every CLR that began its list has ended it; false if none has begun one.
-    fn wait_for_rundown(&self) -> bool {
+    /// Waits until every CLR has listed its code once more than `before`, or will not.
+    fn wait_for_rundown(&self, before: &BTreeMap<u32, Rundown>, until: Instant) {
         let start = Instant::now();
-        let (mut events, mut since) = (self.counters.events.load(Relaxed), start);
-        while start.elapsed() < RUNDOWN_LIMIT {
+        let (mut last, mut since) = (before.clone(), start);
+        while Instant::now() < until && !self.clr.is_done() {
             // Without this the session would keep the last events for a second.
-            let _ = etw::flush(&self.clr_name);
+            let _ = etw::flush(&self.clr.name);
             std::thread::sleep(Duration::from_millis(20));
-            let now = self.counters.events.load(Relaxed);
-            if now != events {
-                (events, since) = (now, Instant::now());
-            }
-            if self.open_rundowns() == 0 && since.elapsed() > RUNDOWN_QUIET {
+            let now = self.counters.rundowns().clone();
+            let waits = |(pid, rundown): (&u32, &Rundown)| {
+                let has_begun = before.get(pid).copied().unwrap_or_default() != *rundown;
+                let is_open = rundown.done < rundown.begun;
+                (is_open || !has_begun && start.elapsed() < RUNDOWN_ANSWER) && process::watch(*pid).is_some()
+            };
+            if !now.iter().any(waits) && now == last && since.elapsed() > RUNDOWN_QUIET {
                 break;
             }
+            if now != last {
+                (last, since) = (now, Instant::now());
+            }
         }
-        self.counters.rundowns_begun.load(Relaxed) > 0
     }
 
-    fn open_rundowns(&self) -> u64 {
-        let begun = self.counters.rundowns_begun.load(Relaxed);
-        begun.saturating_sub(self.counters.rundowns_done.load(Relaxed))
+    /// Who has not listed all of its code, of the programs that still run.
+    fn unlisted(&self) -> Vec<u32> {
+        let rundowns = self.counters.rundowns().clone();
+        let unlisted =
+            rundowns.iter().filter(|(_, rundown)| rundown.done == 0 || rundown.done < rundown.begun);
+        unlisted.map(|(pid, _)| *pid).filter(|pid| process::watch(*pid).is_some()).collect()
     }
 
     fn losses(&self, kernel: &etw::Properties, clr: &etw::Properties) -> Losses {
@@ -277,20 +287,40 @@ impl<S: Sink> Recorder<S> {
             buffers: u64::from(kernel.buffers_lost) + u64::from(clr.buffers_lost),
             dropped: self.counters.dropped.load(Relaxed),
             late: 0,
-            unfinished_rundowns: self.open_rundowns(),
         }
     }
 }
 
-/// Stops a session and gives its last figures. A session that somebody else has stopped needs no undoing either.
-fn stop_session(guard: &mut Guard, name: &str) -> Result<etw::Properties, SessionError> {
-    let gone = |error: &SessionError| error.code() == Some(NO_SUCH_SESSION);
-    let end = etw::stop(name).or_else(|error| if gone(&error) { Err(error) } else { etw::stop(name) });
-    match &end {
-        Err(error) if !gone(error) => {}
-        _ => guard.disarm(),
+impl Half {
+    fn start(part: &str, start: impl FnOnce(&str) -> Result<(), SessionError>) -> Result<Half, SessionError> {
+        let name = running::name(part);
+        let (guard, ()) = Guard::new(Undo::Session(name.clone()), || start(&name))?;
+        let handle = etw::query(&name)?.handle;
+        Ok(Half { guard, consumer: None, name, handle })
     }
-    end
+
+    fn is_done(&self) -> bool {
+        self.consumer.as_ref().is_some_and(Consumer::is_done)
+    }
+
+    /// Stops the session and gives its last figures. One that somebody else has stopped needs no undoing either.
+    fn stop(&mut self) -> Result<etw::Properties, SessionError> {
+        let end = etw::stop(&self.name);
+        let end = if is_stopped(&end) { end } else { etw::stop(&self.name) };
+        if is_stopped(&end) {
+            self.guard.disarm();
+        }
+        end
+    }
+
+    /// Reads what is left.
+    fn finish<T>(&mut self, stopped: &Result<T, SessionError>) -> Result<(), SessionError> {
+        self.consumer.take().map_or(Ok(()), |consumer| consumer.finish(is_stopped(stopped)))
+    }
+}
+
+fn is_stopped<T>(end: &Result<T, SessionError>) -> bool {
+    end.as_ref().err().is_none_or(|error| error.code() == Some(NO_SUCH_SESSION))
 }
 
 /// A sample with its stack takes some 600 bytes (stacks of 64 frames), and three seconds of them must find room while
@@ -298,8 +328,10 @@ fn stop_session(guard: &mut Guard, name: &str) -> Result<etw::Properties, Sessio
 fn kernel_buffers(frequency: u32, processors: u32) -> etw::Buffers {
     const SIZE: u32 = 256;
     const MOST: u32 = 2048;
+    // At the start one processor writes the list of all images, some megabytes.
+    const LEAST: u32 = 64;
     let per_processor = (frequency * 600 * 3 / (SIZE << 10)).max(8);
-    let maximum = (per_processor * processors).clamp(2 * processors, MOST.max(2 * processors));
+    let maximum = (per_processor * processors).clamp(LEAST, MOST.max(2 * processors));
     etw::Buffers { size: SIZE, minimum: (maximum / 4).max(2 * processors), maximum }
 }
 

@@ -4,7 +4,7 @@
 //! them and the time it was started (hexadecimal), because process ids are used again. A session is stale when that
 //! process is gone.
 
-use super::error::SessionError;
+use super::error::{NO_SUCH_SESSION, SessionError};
 use super::{etw, process};
 
 /// A running session.
@@ -38,8 +38,9 @@ const KERNEL_LOGGER: &str = "NT Kernel Logger";
 
 /// The name for a session of this process.
 pub(super) fn name(part: &str) -> String {
-    let started = process::started(std::process::id()).unwrap_or(0);
-    format!("{PREFIX}{}-{started:x}-{part}", std::process::id())
+    let pid = std::process::id();
+    let since = process::watch(pid).and_then(|own| own.since).unwrap_or(0);
+    format!("{PREFIX}{pid}-{since:x}-{part}")
 }
 
 /// Every session that this user may see.
@@ -55,7 +56,10 @@ pub fn all() -> Result<Vec<Session>, SessionError> {
 
 /// Stops a session, whoever started it.
 pub fn stop(name: &str) -> Result<(), SessionError> {
-    etw::stop(name).map(drop)
+    match etw::stop(name) {
+        Err(error) if error.code() == Some(NO_SUCH_SESSION) => Err(SessionError::NoSession(name.to_owned())),
+        other => other.map(drop),
+    }
 }
 
 /// Stops the sessions of runs that crashed, and gives their names. A run that crashed may also have left its sampling
@@ -79,10 +83,12 @@ fn owner(name: &str) -> Owner {
         let started = u64::from_str_radix(parts.next()?, 16).ok()?;
         Some((pid, started))
     };
-    match parts() {
-        None => Owner::Other,
-        Some((pid, started)) if process::started(pid) == Some(started) => Owner::Running(pid),
-        Some((pid, _)) => Owner::Gone(pid),
+    let Some((pid, started)) = parts() else { return Owner::Other };
+    match process::watch(pid) {
+        None => Owner::Gone(pid),
+        // A process whose start nobody tells us (another user's) may be the owner.
+        Some(watched) if watched.since.is_none_or(|since| since == started) => Owner::Running(pid),
+        Some(_) => Owner::Gone(pid),
     }
 }
 

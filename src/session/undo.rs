@@ -1,13 +1,15 @@
-//! What must be undone whatever happens: sessions outlive the process that started them, and the sampling interval
-//! belongs to the machine.
+//! What must be undone whatever happens: sessions outlive the process that started them, the sampling interval belongs
+//! to the machine, and a program that was started suspended waits for ever.
 //!
-//! A [`Guard`] does a thing and undoes it when it is dropped, so errors and panics are covered; the list of all guards
-//! lets a second Ctrl-C undo everything from its own thread before the process ends.
+//! A [`Guard`] undoes a thing when it is dropped, so errors and panics are covered; the list of all guards lets a second
+//! Ctrl-C undo everything from its own thread before the process ends.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use super::error::{NO_SUCH_SESSION, SessionError};
-use super::etw;
+use super::{etw, process};
 
 /// One thing to undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,12 +18,21 @@ pub enum Undo {
     Session(String),
     /// Set the sampling interval back to this, in 100 ns.
     Interval(u32),
+    /// End the program of this id, which was started suspended and has not run yet.
+    Program(u32),
 }
 
+/// Held while something is done or undone, so that nothing is done behind the back of [`everything`].
+static ACTING: Mutex<()> = Mutex::new(());
+/// What is to be undone, in the order in which it was done. Never held during a call of the system.
 static PENDING: Mutex<Vec<Undo>> = Mutex::new(Vec::new());
 
-fn pending() -> MutexGuard<'static, Vec<Undo>> {
-    PENDING.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn forget(undo: &Undo) {
+    lock(&PENDING).retain(|pending| pending != undo);
 }
 
 /// Undoes when dropped.
@@ -29,17 +40,16 @@ fn pending() -> MutexGuard<'static, Vec<Undo>> {
 pub struct Guard(Undo);
 
 impl Guard {
-    /// Does what `undo` undoes. [`everything`] cannot come in between.
-    pub fn new<T>(
+    /// Does what `undo` undoes. [`everything`] does not come in between.
+    pub(super) fn new<T>(
         undo: Undo,
         act: impl FnOnce() -> Result<T, SessionError>,
     ) -> Result<(Guard, T), SessionError> {
-        let mut pending = pending();
+        let _acting = lock(&ACTING);
+        // Before it is done: where the call never returns, `everything` still undoes it.
+        lock(&PENDING).push(undo.clone());
         match act() {
-            Ok(value) => {
-                pending.push(undo.clone());
-                Ok((Guard(undo), value))
-            }
+            Ok(value) => Ok((Guard(undo), value)),
             Err(error) => {
                 // A start that fails half-way leaves its session; an interval that is refused is not set.
                 if let Undo::Session(_) = undo
@@ -47,22 +57,35 @@ impl Guard {
                 {
                     eprintln!("warning: {second}{}", remains(&undo));
                 }
+                forget(&undo);
                 Err(error)
             }
         }
     }
 
+    /// Starts a program that is ended if the guard is dropped; `pid` tells its id.
+    pub(super) fn program<T>(
+        start: impl FnOnce() -> std::io::Result<T>,
+        pid: impl FnOnce(&T) -> u32,
+    ) -> std::io::Result<(Guard, T)> {
+        let _acting = lock(&ACTING);
+        let program = start()?;
+        let undo = Undo::Program(pid(&program));
+        lock(&PENDING).push(undo.clone());
+        Ok((Guard(undo), program))
+    }
+
     /// There is nothing to undo any more.
-    pub fn disarm(&mut self) {
-        pending().retain(|undo| *undo != self.0);
+    pub(super) fn disarm(&mut self) {
+        forget(&self.0);
     }
 
     /// Undoes it now. After an error it is tried once more when the guard is dropped.
-    pub fn undo(&mut self) -> Result<(), SessionError> {
-        let mut pending = pending();
-        if pending.contains(&self.0) {
+    pub(super) fn undo(&mut self) -> Result<(), SessionError> {
+        let _acting = lock(&ACTING);
+        if lock(&PENDING).contains(&self.0) {
             run(&self.0)?;
-            pending.retain(|undo| *undo != self.0);
+            forget(&self.0);
         }
         Ok(())
     }
@@ -72,7 +95,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         if let Err(error) = self.undo() {
             eprintln!("warning: {error}{}", remains(&self.0));
-            pending().retain(|undo| *undo != self.0);
+            forget(&self.0);
         }
     }
 }
@@ -80,9 +103,10 @@ impl Drop for Guard {
 fn remains(undo: &Undo) -> String {
     match undo {
         Undo::Session(name) => {
-            format!("; the session still runs, and `etwprof sessions --stop {name}` stops it")
+            format!("; the session may still run, and `etwprof sessions --stop {name}` stops it")
         }
         Undo::Interval(_) => "; it stays as it is until the system starts again".to_owned(),
+        Undo::Program(pid) => format!("; process {pid} is left, and has not run"),
     }
 }
 
@@ -93,17 +117,32 @@ fn run(undo: &Undo) -> Result<(), SessionError> {
             other => other.map(drop),
         },
         Undo::Interval(interval) => etw::set_sampling_interval(*interval),
+        Undo::Program(pid) => process::end(*pid),
     }
 }
 
+/// A call of the system that another thread is in gets so long to return. Windows gives a program five seconds when its
+/// window is closed.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Undoes everything that is still to be undone, the newest first, and lets no thread do anything more that would have
 /// to be undone. For the way out that runs no destructors.
-pub fn everything() {
-    let mut all = pending();
-    for undo in all.drain(..).rev() {
+pub(super) fn everything() {
+    let until = Instant::now() + PATIENCE;
+    let acting = loop {
+        match ACTING.try_lock() {
+            Ok(guard) => break Some(guard),
+            Err(TryLockError::Poisoned(error)) => break Some(error.into_inner()),
+            // That call hangs; what it does is in the list, too.
+            Err(TryLockError::WouldBlock) if Instant::now() > until => break None,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let all = mem::take(&mut *lock(&PENDING));
+    for undo in all.into_iter().rev() {
         if let Err(error) = run(&undo).or_else(|_| run(&undo)) {
             eprintln!("warning: {error}{}", remains(&undo));
         }
     }
-    std::mem::forget(all);
+    mem::forget(acting);
 }

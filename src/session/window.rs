@@ -19,6 +19,8 @@ pub struct Window {
     free: Vec<u32>,
     /// Events that wait, in order of time up to `sorted`.
     waiting: Vec<Waiting>,
+    /// The earliest time among the waiting.
+    oldest: Ticks,
     newest: Ticks,
     /// The time of the last event that was handed on.
     reached: Ticks,
@@ -51,6 +53,7 @@ impl Window {
             batches: Vec::new(),
             free: Vec::new(),
             waiting: Vec::new(),
+            oldest: Ticks(i64::MAX),
             newest: Ticks(i64::MIN),
             reached: Ticks(i64::MIN),
             bytes: 0,
@@ -72,7 +75,7 @@ impl Window {
         let place = self.free.pop().unwrap_or(self.batches.len() as u32);
         for (index, time) in batch.times().enumerate() {
             self.waiting.push(Waiting { time, batch: place, index: index as u32 });
-            self.newest = self.newest.max(time);
+            (self.oldest, self.newest) = (self.oldest.min(time), self.newest.max(time));
             self.late += u64::from(time < self.reached);
         }
         self.bytes += batch.size();
@@ -82,8 +85,7 @@ impl Window {
             None => self.batches.push(held),
         }
         // Sorting waits until there is something to hand on: a quarter of the window.
-        let oldest = self.waiting.first().map_or(self.newest, |first| first.time);
-        let behind = self.newest.0.saturating_sub(oldest.0);
+        let behind = self.newest.0.saturating_sub(self.oldest.0);
         if self.bytes > LIMIT {
             self.advance(self.newest.0.saturating_sub(behind.min(self.span) / 2), emit, empty);
         } else if behind > self.span.saturating_add(self.span / 4) {
@@ -116,6 +118,7 @@ impl Window {
                 empty(batch);
             }
         }
+        self.oldest = self.waiting.first().map_or(Ticks(i64::MAX), |first| first.time);
     }
 }
 
@@ -168,6 +171,17 @@ mod tests {
         let (out, late, returned) = play(100, &[&[1, 5, 90], &[2, 3, 95], &[300, 301], &[250, 299], &[900]]);
         assert_eq!(out, [1, 2, 3, 5, 90, 95, 250, 299, 300, 301, 900]);
         assert_eq!((late, returned), (0, 4));
+    }
+
+    #[test]
+    fn the_oldest_decides_whatever_came_first() {
+        let mut window = Window::new(100);
+        let mut out = Vec::new();
+        let mut emit = |event: &Event<'_>| out.push(event.time.0);
+        [[190, 195], [1, 2], [150, 200]]
+            .iter()
+            .for_each(|times| window.push(batch(times), &mut emit, &mut drop));
+        assert_eq!(out, [1, 2]);
     }
 
     #[test]

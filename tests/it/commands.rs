@@ -318,6 +318,8 @@ fn live_profiling_needs_windows() {
         &["--name", "a.exe"],
         &["--all", "--duration", "1s"],
         &["--", "app.exe", "--pid", "7"],
+        &["sessions"],
+        &["sessions", "--stop", "x"],
     ] {
         let output = etwprof(args);
         assert_ne!(output.code, 0, "{args:?}");

@@ -1,6 +1,8 @@
 //! Live recording through the library, on the stand-in for the ETW API (`scripts/check-live` runs these beside it).
 //! Without the stand-in they would start real sessions, which needs rights that a test has not; so they do nothing.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use etwprof::event::Event;
@@ -37,42 +39,46 @@ fn a_panic_in_the_sink_ends_the_recording_and_leaves_nothing() {
     assert!(matches!(recorder.stop(), Err(SessionError::Builder)));
 }
 
-/// Takes as long as a builder with too much to do.
+/// Waits as long as it is to be slow.
 struct Slow {
     taken: u64,
-    pause: Duration,
+    is_slow: Arc<AtomicBool>,
 }
 
 impl Sink for Slow {
     fn event(&mut self, _: &Event<'_>) {
         self.taken += 1;
-        if self.taken % 1000 == 1 {
-            std::thread::sleep(self.pause);
+        while self.taken > 1000 && self.is_slow.load(Relaxed) {
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }
 
-/// Set STANDIN_LOOPS so that more is played than the channel holds.
+/// Set STANDIN_LOOPS so that more is played than the channel holds. `scripts/check-live` compares what this prints with
+/// what the stand-in has delivered.
 #[test]
 fn what_a_slow_sink_does_not_get_is_counted() {
     if !is_standin() {
         return;
     }
-    let pause = Duration::from_millis(50);
-    let recorder = Recorder::start(&options(), move |_| Slow { taken: 0, pause }).unwrap();
+    let is_slow = Arc::new(AtomicBool::new(true));
+    let sink = Slow { taken: 0, is_slow: is_slow.clone() };
+    let recorder = Recorder::start(&options(), |_| sink).unwrap();
     let start = Instant::now();
-    while recorder.status().losses.dropped == 0 && start.elapsed() < Duration::from_secs(60) {
+    while recorder.status().losses.dropped < 100_000 && start.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(20));
     }
+    is_slow.store(false, Relaxed);
     let before = recorder.status();
     let stopped = recorder.stop().unwrap();
     assert!(stopped.losses.dropped > 0, "after {} events", before.events);
-    eprintln!("taken {} dropped {}", stopped.sink.taken, stopped.losses.dropped);
+    println!("taken {} dropped {}", stopped.sink.taken, stopped.losses.dropped);
 }
 
 #[test]
 fn a_recorder_that_is_dropped_leaves_nothing() {
     if is_standin() {
-        drop(Recorder::start(&options(), |_| Slow { taken: 0, pause: Duration::ZERO }).unwrap());
+        let sink = Slow { taken: 0, is_slow: Arc::default() };
+        drop(Recorder::start(&options(), |_| sink).unwrap());
     }
 }

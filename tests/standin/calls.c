@@ -27,12 +27,12 @@ void call_log(const char *call, const char *arguments, ULONG answer) {
     LeaveCriticalSection(&lock);
 }
 
-/* STANDIN_FAIL: "NAME[.DETAIL][@N]=CODE;..." fails the Nth such call (from 1), or all of them. */
-ULONG injected(const char *call, const char *detail) {
-    static struct { char name[64]; int count; } counts[64];
+/* What `setting`, "NAME[.DETAIL][@N]=VALUE;...", says for this call: for the Nth (from 1), or for all. */
+static ULONG said(const char *setting, const char *call, const char *detail) {
+    static struct { char name[96]; int count; } counts[64];
     static int used;
-    const char *faults = getenv("STANDIN_FAIL");
-    char full[96];
+    const char *faults = getenv(setting);
+    char full[96], name[96];
     ULONG answer = 0;
     if (!faults) return 0;
     open_log();
@@ -40,21 +40,36 @@ ULONG injected(const char *call, const char *detail) {
     snprintf(full, sizeof full, "%s.%s", call, detail);
     char *copy = strdup(faults), *rest = copy, *fault;
     while ((fault = strtok_s(rest, ";", &rest))) {
-        char *code = strchr(fault, '=');
-        if (!code) continue;
-        *code++ = 0;
+        char *value = strchr(fault, '=');
+        if (!value) continue;
+        *value++ = 0;
+        snprintf(name, sizeof name, "%s:%s", setting, fault);
         char *nth = strchr(fault, '@');
         if (nth) *nth++ = 0;
         if (strcmp(fault, call) && strcmp(fault, full)) continue;
         int i = 0;
-        while (i < used && strcmp(counts[i].name, fault)) i++;
-        if (i == used && used < 64) strncpy(counts[used++].name, fault, 63);
+        while (i < used && strcmp(counts[i].name, name)) i++;
+        if (i == used) {
+            if (used == 64) continue;
+            strcpy(counts[used++].name, name);
+        }
         counts[i].count++;
-        if (!nth || atoi(nth) == counts[i].count) answer = strtoul(code, 0, 0);
+        if (!nth || atoi(nth) == counts[i].count) answer = strtoul(value, 0, 0);
     }
     free(copy);
     LeaveCriticalSection(&lock);
     return answer;
+}
+
+ULONG injected(const char *call, const char *detail) {
+    char arguments[128];
+    ULONG pause = said("STANDIN_PAUSE", call, detail);
+    if (pause) {
+        snprintf(arguments, sizeof arguments, "\"of\":\"%s\",\"detail\":\"%s\"", call, detail);
+        call_log("pause", arguments, 0);
+        Sleep(pause);
+    }
+    return said("STANDIN_FAIL", call, detail);
 }
 
 FARPROC real(const char *name) {

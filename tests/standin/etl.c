@@ -93,6 +93,8 @@ static void buffer(struct growing *all, uint8_t *at, size_t size, uint16_t proce
         struct event *e = more(all);
         size_t head;
         e->processor = processor;
+        e->record = r;
+        e->record_size = length;
         if (system || perf) {
             e->kind = KIND_KERNEL;
             e->version = (uint8_t)u16(r);
@@ -144,7 +146,7 @@ static int by_time(const void *a, const void *b) {
 }
 
 static int is_end(const struct event *e) {
-    return e->kind == KIND_KERNEL && ((e->group == 0x00 && e->type == 32) || (e->group == 0x03 && (e->type == 4 || e->type == 39))
+    return e->kind == KIND_KERNEL && ((e->group == 0x00 && e->type == 32) || (e->group == 0x03 && e->type == 4)
         || (e->group == 0x05 && e->type == 4) || (e->group == 0x14 && e->type == 4));
 }
 
@@ -172,19 +174,24 @@ static void find_owner(struct etl *etl, struct event *stack) {
     }
 }
 
-static void put_pid(struct event *e, size_t offset, uint32_t from, uint32_t to) {
-    if (offset + 4 <= e->payload_size && u32(e->payload + offset) == from) memcpy(e->payload + offset, &to, 4);
+/* Two processes change their ids: there may be one of the new id in the recording. */
+static uint32_t swapped(uint32_t pid, uint32_t one, uint32_t other) { return pid == one ? other : pid == other ? one : pid; }
+
+static void swap_pid(struct event *e, size_t offset, uint32_t one, uint32_t other) {
+    if (offset + 4 > e->payload_size) return;
+    uint32_t pid = swapped(u32(e->payload + offset), one, other);
+    memcpy(e->payload + offset, &pid, 4);
 }
 
-static void change_pid(struct event *e, uint32_t from, uint32_t to) {
-    if (e->pid == from) e->pid = to;
+static void swap_pids(struct event *e, uint32_t one, uint32_t other) {
+    e->pid = swapped(e->pid, one, other);
     if (e->kind != KIND_KERNEL) return;
     size_t p = e->wide ? 8 : 4;
-    if (e->group == 0x03 && e->type == 10) put_pid(e, 2 * p, from, to);
-    else if (e->group == 0x03 && e->version >= 1) { put_pid(e, p, from, to); put_pid(e, p + 4, from, to); }
-    else if (e->group == 0x05 && (e->type <= 4 || e->type == 72)) put_pid(e, 0, from, to);
-    else if (e->group == 0x14) put_pid(e, 2 * p, from, to);
-    else if (e->group == 0x18 && (e->type == 32 || e->type == 37 || e->type == 38)) put_pid(e, 8, from, to);
+    if (e->group == 0x03 && e->type == 10) swap_pid(e, 2 * p, one, other);
+    else if (e->group == 0x03 && e->version >= 1) { swap_pid(e, p, one, other); swap_pid(e, p + 4, one, other); }
+    else if (e->group == 0x05 && (e->type <= 4 || e->type == 72)) swap_pid(e, 0, one, other);
+    else if (e->group == 0x14) swap_pid(e, 2 * p, one, other);
+    else if (e->group == 0x18 && (e->type == 32 || e->type == 37 || e->type == 38)) swap_pid(e, 8, one, other);
 }
 
 struct etl *etl_read(const char *path, int64_t frequency, uint32_t pid_from, uint32_t pid_to) {
@@ -221,15 +228,16 @@ struct etl *etl_read(const char *path, int64_t frequency, uint32_t pid_from, uin
     etl->events = all.at;
     etl->count = all.count;
     qsort(etl->events, etl->count, sizeof *etl->events, by_time);
-    etl->first_end = etl->count;
+    /* Another session may have ended at the beginning: the list at this one's end comes in the second half. */
+    etl->first_end = etl->count / 2;
+    while (etl->first_end < etl->count && !is_end(&etl->events[etl->first_end])) etl->first_end++;
     for (size_t i = 0; i < etl->count; i++) {
-        if (i < etl->first_end && is_end(&etl->events[i])) etl->first_end = i;
         struct event *e = &etl->events[i];
         if (e->kind == KIND_KERNEL && e->group == 0x18 && (e->type == 32 || e->type == 37 || e->type == 38)) find_owner(etl, e);
     }
     for (size_t i = 0; i < etl->count; i++) {
         struct event *e = &etl->events[i];
-        if (pid_to) change_pid(e, pid_from, pid_to);
+        if (pid_to) swap_pids(e, pid_from, pid_to);
         if (frequency) {
 #define SCALED(t) (int64_t)((__int128)(t) * frequency / etl->frequency)
             e->time = SCALED(e->time);

@@ -20,6 +20,8 @@ struct event {
     size_t items_size;
     uint8_t *payload;
     uint16_t payload_size;
+    const uint8_t *record;  /* the whole record as in the file */
+    size_t record_size;
     int owner_group, owner_type; /* of a stack: the kernel event it belongs to; -1: none */
     uint8_t owner_provider_is_kernel;
     uint8_t played;
@@ -35,7 +37,7 @@ struct etl {
 };
 
 /* The whole file, or 0 where it cannot be read. `frequency` other than 0 plays its clock at that many ticks a second;
-   `pid_from` is played as `pid_to` where that is not 0. */
+   `pid_from` is played as `pid_to` where that is not 0, and the other way round. */
 struct etl *etl_read(const char *path, int64_t frequency, uint32_t pid_from, uint32_t pid_to);
 
 /* The task GUID of a kernel record. */

@@ -72,6 +72,7 @@ static struct etl *recording(int kernel) {
         strncpy(paths[kernel], path, 511);
         kept[kernel] = etl_read(path, atoll(setting("STANDIN_FREQUENCY", "0")), from, to);
         if (!kept[kernel]) fprintf(stderr, "stand-in: cannot read %s\n", path);
+        else if (*setting("STANDIN_CLOCK", "")) kept[kernel]->frequency = atoll(setting("STANDIN_CLOCK", ""));
     }
     etl = kept[kernel];
     LeaveCriticalSection(&lock);
@@ -343,6 +344,16 @@ static int is_end_rundown(const struct event *e) {
         || e->id == 156 || e->id == 158;
 }
 
+static volatile LONG64 replayed; /* by how much later than in the file the kernel session is now */
+static int all_stacks; /* STANDIN_STACKS */
+static enum { ANSWERS, DOES_NOT_ANSWER, DOES_NOT_FINISH } clr_end; /* STANDIN_CLR_END */
+
+static void read_settings(void) {
+    const char *end = setting("STANDIN_CLR_END", "");
+    all_stacks = !strcmp(setting("STANDIN_STACKS", ""), "all");
+    clr_end = !strcmp(end, "none") ? DOES_NOT_ANSWER : !strcmp(end, "cut") ? DOES_NOT_FINISH : ANSWERS;
+}
+
 /* Whether the session switched this event on. */
 static int wanted(const struct session *session, const struct event *e) {
     if (session->kernel) {
@@ -356,6 +367,7 @@ static int wanted(const struct session *session, const struct event *e) {
             case 0x14: return session->flags & 4;
             case 0x18:
                 if (e->type >= 34 && e->type <= 36) return session->stack_count > 0;
+                if (session->stack_count && all_stacks) return 1;
                 for (int i = 0; i < session->stack_count; i++)
                     if (session->stacks[i].group == e->owner_group && session->stacks[i].type == e->owner_type) return 1;
                 return 0;
@@ -367,6 +379,7 @@ static int wanted(const struct session *session, const struct event *e) {
     static const uint8_t rundown[4] = {0x1c, 0x02, 0x69, 0xa6};
     int is_rundown = !memcmp(e->provider, rundown, 4);
     int is_end = is_end_rundown(e);
+    if (is_end && (clr_end == DOES_NOT_ANSWER || (clr_end == DOES_NOT_FINISH && e->id == 146))) return 0;
     for (int i = 0; i < session->enabled_count; i++) {
         const struct enabled *on = &session->enabled[i];
         int pid = on->any_pid;
@@ -404,7 +417,8 @@ static void deliver(struct consumer *consumer, const struct etl *etl, const stru
     record.UserContext = consumer->logfile.Context;
     record.UserData = e->payload;
     record.UserDataLength = e->payload_size;
-    if (shift && e->group == 0x18 && e->payload_size >= 8) { /* played again: the event's own time moves too */
+    /* Played again: the time of the event that a stack belongs to moves too. */
+    if (shift && e->group == 0x18 && (e->type == 32 || e->type == 37 || e->type == 38) && e->payload_size >= 8) {
         memcpy(copy, e->payload, e->payload_size);
         memcpy(moved, copy, 8);
         moved[0] += shift;
@@ -424,6 +438,11 @@ static void deliver(struct consumer *consumer, const struct etl *etl, const stru
     }
     record.ExtendedData = items;
     if (record.ExtendedDataCount) record.EventHeader.Flags |= 1;
+    if (saving()) {
+        EnterCriticalSection(&lock);
+        save(etl, e, consumer->session->kernel);
+        LeaveCriticalSection(&lock);
+    }
     consumer->session->delivered++;
     consumer->logfile.EventRecordCallback(&record);
 }
@@ -460,9 +479,11 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
         int stopped = session->stopped, played = 0;
         /* Until the stop all but the rundown at the end; then that too. */
         size_t limit = !session->kernel || stopped ? length : etl ? etl->first_end : 0;
-        int64_t shift = etl && length ? (int64_t)loop * (etl->events[length - 1].time - etl->events[0].time + etl->frequency) : 0;
+        int64_t shift = etl && length && session->kernel ? (int64_t)loop * (etl->events[length - 1].time - etl->events[0].time + etl->frequency / 1000) : 0;
+        if (session->kernel) replayed = shift;
         for (size_t i = 0; i < limit && !consumer->closed; i++) {
             struct event *e = &etl->events[i];
+            if (loop && !stopped && e->group != 0x0f && e->group != 0x18) continue; /* what was listed is known */
             if (e->played || !wanted(session, e)) continue;
             if (real_time && !session->stopped) {
                 int64_t due = (e->time - etl->events[0].time) * 1000 / etl->frequency;
@@ -476,7 +497,7 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
                 }
             }
             /* A CLR writes these when it is asked, which is now: after everything else. */
-            int64_t later = is_end_rundown(e) ? etl->events[length - 1].time - e->time : 0;
+            int64_t later = is_end_rundown(e) ? etl->events[length - 1].time - e->time + replayed : 0;
             deliver(consumer, etl, e, shift + later);
             e->played = 1;
             played = 1;
@@ -490,7 +511,8 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
             }
         }
         if (!buffer_done(consumer)) break;
-        if (session->kernel && played && !stopped && ++loop < loops) {
+        if (session->kernel && played && !stopped && loop + 1 < loops) {
+            loop++;
             for (size_t i = 0; i < etl->first_end; i++) etl->events[i].played = 0;
             continue;
         }
@@ -510,9 +532,11 @@ out:
 BOOL WINAPI DllMain(HINSTANCE dll, DWORD reason, LPVOID reserved) {
     if (reason == DLL_PROCESS_ATTACH) {
         InitializeCriticalSection(&lock);
+        read_settings();
         interval = (ULONG)atol(setting("STANDIN_INTERVAL", "10000"));
     } else if (reason == DLL_PROCESS_DETACH) {
         char left[1024] = "", arguments[1200], name[256];
+        save_ends();
         for (int i = 0; i < MAX_SESSIONS; i++)
             if (sessions[i].used && !sessions[i].stopped) {
                 narrow(sessions[i].name, name, sizeof name);

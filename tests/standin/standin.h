@@ -20,3 +20,10 @@ ULONG refused(const GUID *object, ULONG rights);
 
 /* ERROR_PRIVILEGE_NOT_HELD if STANDIN_ACCOUNT names a SID without the privilege to profile. */
 ULONG unprivileged(void);
+
+/* Keeps a record that is handed out, and writes what is left (save.c). */
+struct etl;
+struct event;
+int saving(void);
+void save(const struct etl *etl, const struct event *e, int kernel);
+void save_ends(void);

@@ -8,7 +8,7 @@ use crate::cli::output;
 
 pub(in crate::cli) fn run(args: &args::Sessions) -> Result<()> {
     for name in &args.stop {
-        running::stop(name).with_context(|| format!("--stop {name}"))?;
+        running::stop(name).context("--stop")?;
         anstream::eprintln!("stopped {name}");
     }
     if !args.stop.is_empty() {

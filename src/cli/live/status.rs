@@ -23,7 +23,8 @@ impl StatusLine {
             let bar = ProgressBar::new_spinner();
             bar.set_draw_target(ProgressDrawTarget::stderr());
             bar.set_style(
-                ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
+                ProgressStyle::with_template("{wide_msg}")
+                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
             );
             bar
         });
@@ -43,6 +44,14 @@ impl StatusLine {
         bar.tick();
     }
 
+    /// .NET programs may take seconds to list their code: whoever asked to stop should not ask again.
+    pub(super) fn stopping(&self) {
+        if let Some(bar) = &self.bar {
+            bar.set_message("stopping: .NET programs list their code  Ctrl-C gives up, with no result");
+            bar.tick();
+        }
+    }
+
     pub(super) fn done(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -50,16 +59,19 @@ impl StatusLine {
     }
 }
 
+/// At most 80 columns, but for enormous figures.
 fn text(status: &Status, elapsed: Duration, rate: f64) -> String {
     let losses = &status.losses;
+    let lost = match (losses.events + losses.dropped, losses.buffers) {
+        (0, 0) => "lost 0  Ctrl-C stops".to_owned(),
+        (events, buffers) => format!("lost {} events, {} buffers", count(events), count(buffers)),
+    };
     format!(
-        "recording {} s: {} samples ({}/s), {} of {} buffers in use, {} events and {} buffers lost; Ctrl-C stops",
+        "{} s  {} samples  {}/s  buffers {} of {}  {lost}",
         elapsed.as_secs(),
         count(status.samples),
         count(rate as u64),
         status.buffers_used,
-        status.buffers,
-        count(losses.events + losses.dropped),
-        count(losses.buffers)
+        status.buffers
     )
 }

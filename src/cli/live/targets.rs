@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use etwprof::profile::{Filter, same_name};
-use etwprof::session::process::{self, Watched};
-use etwprof::trace::Trace;
+use etwprof::session::process::{self, Entry, Watched};
+use etwprof::session::undo::Guard;
+use etwprof::trace::{Process, Trace};
 
 use crate::cli::args::Live;
+use crate::cli::output::Usage;
 
 /// The processes that are profiled, and whether they still run.
 pub(super) struct Targets {
@@ -17,8 +19,8 @@ pub(super) struct Targets {
     children: bool,
     /// Every target that was seen, while it runs.
     watched: BTreeMap<u32, Watched>,
-    /// Some target has been seen.
-    seen: bool,
+    /// Every target that was seen, and when it was started, where the system says.
+    seen: BTreeMap<u32, Option<u64>>,
     looked: Instant,
 }
 
@@ -26,7 +28,13 @@ enum Which {
     All,
     Pids(Vec<u32>),
     Name(String),
-    Program { name: String, child: Child, pid: u32, suspended: bool, code: Option<i32> },
+    /// With a guard as long as it does not run: then it must not stay behind.
+    Program {
+        name: String,
+        child: Child,
+        suspended: Option<Guard>,
+        code: Option<i32>,
+    },
 }
 
 /// How often the system's processes are looked through.
@@ -34,15 +42,14 @@ const LOOK: Duration = Duration::from_millis(500);
 
 impl Targets {
     /// The targets that the flags name. A program is started, but does not run yet.
-    pub(super) fn find(args: &Live) -> Result<Targets> {
+    pub(super) fn find(args: &Live, quiet: bool) -> Result<Targets> {
         let mut watched = BTreeMap::new();
         let which = if let [program, arguments @ ..] = args.run.as_slice() {
-            let child = process::spawn_suspended(program, arguments)
+            let (guard, child) = process::spawn_suspended(program, arguments)
                 .with_context(|| format!("cannot start {}", program.display()))?;
-            let pid = child.id();
-            watched.extend(process::watch(pid).map(|watch| (pid, watch)));
+            watched.extend(process::watch(child.id()).map(|watch| (child.id(), watch)));
             let name = program.to_string_lossy().into_owned();
-            Which::Program { name, child, pid, suspended: true, code: None }
+            Which::Program { name, child, suspended: Some(guard), code: None }
         } else if !args.pid.is_empty() {
             for pid in &args.pid {
                 let Some(watch) = process::watch(*pid) else {
@@ -56,15 +63,17 @@ impl Targets {
         } else if args.all {
             Which::All
         } else {
-            bail!("whom to profile? Say --pid N, --name EXE, --all, or -- COMMAND")
+            let text = "whom to profile? Say --pid N, --name EXE, --all, or -- COMMAND";
+            bail!(Usage(text.to_owned()))
         };
         let long_ago = Instant::now().checked_sub(LOOK).unwrap_or_else(Instant::now);
-        let seen = !watched.is_empty();
+        let seen = watched.values().map(|watch: &Watched| (watch.pid, watch.since)).collect();
         let mut targets = Targets { which, children: args.children, watched, seen, looked: long_ago };
         targets.look();
         if let Which::Name(name) = &targets.which
             && targets.watched.is_empty()
             && args.duration.is_none()
+            && !quiet
         {
             anstream::eprintln!("no process named {name} runs yet; waiting for one");
         }
@@ -73,12 +82,17 @@ impl Targets {
 
     /// Lets the program run that was started; once.
     pub(super) fn resume(&mut self) -> Result<()> {
-        if let Which::Program { pid, suspended, .. } = &mut self.which
-            && std::mem::take(suspended)
+        if let Which::Program { child, suspended, .. } = &mut self.which
+            && let Some(guard) = suspended.take()
         {
-            process::resume(*pid)?;
+            process::resume(child.id(), guard)?;
         }
         Ok(())
+    }
+
+    /// True for a program that was not let run.
+    pub(super) fn never_ran(&self) -> bool {
+        matches!(self.which, Which::Program { suspended: Some(_), .. })
     }
 
     /// The processes that the CLR's events are wanted of; empty for all.
@@ -86,7 +100,7 @@ impl Targets {
         match &self.which {
             _ if self.children => Vec::new(),
             Which::Pids(pids) => pids.clone(),
-            Which::Program { pid, .. } => vec![*pid],
+            Which::Program { child, .. } => vec![child.id()],
             // Some may start later.
             Which::Name(_) | Which::All => Vec::new(),
         }
@@ -101,11 +115,11 @@ impl Targets {
             self.look();
         }
         self.watched.retain(|_, watched| watched.is_running());
-        if self.watched.is_empty() && self.seen {
+        if self.watched.is_empty() && !self.seen.is_empty() {
             // The last may have left a child behind since.
             self.look();
         }
-        self.seen && self.watched.is_empty()
+        !self.seen.is_empty() && self.watched.is_empty()
     }
 
     /// Finds targets that have come since.
@@ -115,22 +129,19 @@ impl Targets {
             return;
         }
         let own = std::process::id();
-        let all = process::all();
-        let named: Vec<u32> = match &self.which {
-            Which::Name(name) => {
-                let targets = all.iter().filter(|entry| same_name(name, &entry.name) && entry.pid != own);
-                targets.map(|entry| entry.pid).collect()
+        for Entry { pid, parent, name } in process::all() {
+            let is_named =
+                matches!(&self.which, Which::Name(wanted) if same_name(wanted, &name)) && pid != own;
+            let parent = self.seen.get(&parent).copied().filter(|_| self.children);
+            if self.watched.contains_key(&pid) || !(is_named || parent.is_some()) {
+                continue;
             }
-            _ => Vec::new(),
-        };
-        let children = all.iter().filter(|entry| self.children && self.watched.contains_key(&entry.parent));
-        let children: Vec<u32> = children.map(|entry| entry.pid).collect();
-        for pid in named.into_iter().chain(children) {
-            if !self.watched.contains_key(&pid)
-                && let Some(watched) = process::watch(pid)
-            {
+            let Some(watched) = process::watch(pid) else { continue };
+            // Older than its parent: that is another process, whose id the target got later.
+            let is_child = parent.is_some_and(|parent| watched.since >= parent || watched.since.is_none());
+            if is_named || is_child {
+                self.seen.insert(pid, watched.since);
                 self.watched.insert(pid, watched);
-                self.seen = true;
             }
         }
     }
@@ -154,10 +165,11 @@ impl Targets {
         match &self.which {
             Which::All => return filter,
             Which::Pids(pids) => filter.pids = pids.clone(),
-            Which::Program { pid, .. } => filter.pids = vec![*pid],
+            Which::Program { child, .. } => filter.pids = vec![child.id()],
             Which::Name(name) => filter.names = vec![name.clone()],
         }
         if self.children {
+            filter.pids.extend(self.seen.keys());
             filter.pids.extend(descendants(trace, &filter));
         }
         filter
@@ -176,33 +188,29 @@ impl Targets {
     }
 }
 
-impl Drop for Targets {
-    /// A program that never ran must not stay behind.
-    fn drop(&mut self) {
-        if let Which::Program { child, suspended: true, .. } = &mut self.which {
-            let _ = child.kill();
-        }
-    }
-}
-
-/// The ids of all processes that the kept ones started, and those started in turn.
+/// The ids of all processes that the kept ones started while it was recorded, and those started in turn. The parent of
+/// an older process may be gone, and its id another's.
 fn descendants(trace: &Trace, roots: &Filter) -> BTreeSet<u32> {
-    let is_root = |pid: u32, label: &str| {
-        roots.pids.contains(&pid) || roots.names.iter().any(|name| same_name(name, label))
-    };
-    let mut family: BTreeSet<u32> = trace
-        .processes
-        .iter()
-        .filter(|process| is_root(process.pid, process.label()))
-        .map(|p| p.pid)
-        .collect();
-    loop {
-        let before = family.len();
-        let born = trace.processes.iter().filter(|process| family.contains(&process.parent_pid));
-        let born: Vec<u32> = born.map(|process| process.pid).collect();
-        family.extend(born);
-        if family.len() == before {
-            return family;
+    let mut family: Vec<&Process> =
+        trace.processes.iter().filter(|process| roots.keeps_process(process)).collect();
+    let mut next = 0;
+    while let Some(&parent) = family.get(next) {
+        next += 1;
+        let is_alive = |time| {
+            parent.life.start.is_none_or(|start| start <= time)
+                && parent.life.end.is_none_or(|end| time <= end)
+        };
+        let is_child = |process: &&Process| {
+            process.parent_pid == parent.pid
+                && process.pid != parent.pid
+                && process.life.start.is_some_and(is_alive)
+        };
+        let born: Vec<&Process> = trace.processes.iter().filter(is_child).collect();
+        for process in born {
+            if !family.iter().any(|known| std::ptr::eq(*known, process)) {
+                family.push(process);
+            }
         }
     }
+    family.iter().map(|process| process.pid).collect()
 }
