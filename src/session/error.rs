@@ -65,7 +65,7 @@ impl fmt::Display for Reason {
     }
 }
 
-const RIGHTS: &str = "run etwprof from an elevated prompt (Run as administrator)";
+const RIGHTS: &str = "run etwprof from an elevated prompt (Run as administrator), or let an administrator `etwprof grant` it once";
 const CROWDED: &str =
     "`etwprof sessions` lists sessions, `etwprof sessions --stop NAME` or `logman stop NAME -ets` stops one";
 

@@ -1,13 +1,6 @@
 /* The calls that switch a privilege on: Wine's own, which succeed, but for the faults. */
 #include "standin.h"
 
-API BOOL WINAPI OpenProcessToken(HANDLE process, DWORD access, PHANDLE token) {
-    ULONG answer = injected("OpenProcessToken", "");
-    if (!answer) return REAL(OpenProcessToken)(process, access, token);
-    SetLastError(answer);
-    return FALSE;
-}
-
 API BOOL WINAPI LookupPrivilegeValueW(LPCWSTR system, LPCWSTR name, PLUID id) {
     ULONG answer = injected("LookupPrivilegeValueW", "");
     if (!answer) return REAL(LookupPrivilegeValueW)(system, name, id);
