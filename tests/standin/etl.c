@@ -229,8 +229,7 @@ struct etl *etl_read(const char *path, int64_t frequency, uint32_t pid_from, uin
     etl->count = all.count;
     qsort(etl->events, etl->count, sizeof *etl->events, by_time);
     /* Another session may have ended at the beginning: the list at this one's end comes in the second half. */
-    etl->first_end = etl->count / 2;
-    while (etl->first_end < etl->count && !is_end(&etl->events[etl->first_end])) etl->first_end++;
+    for (size_t i = etl->count / 2; i < etl->count; i++) etl->events[i].at_end = (uint8_t)is_end(&etl->events[i]);
     for (size_t i = 0; i < etl->count; i++) {
         struct event *e = &etl->events[i];
         if (e->kind == KIND_KERNEL && e->group == 0x18 && (e->type == 32 || e->type == 37 || e->type == 38)) find_owner(etl, e);

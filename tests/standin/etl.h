@@ -24,13 +24,13 @@ struct event {
     size_t record_size;
     int owner_group, owner_type; /* of a stack: the kernel event it belongs to; -1: none */
     uint8_t owner_provider_is_kernel;
+    uint8_t at_end;         /* of the kernel's list when its session ends */
     uint8_t played;
 };
 
 struct etl {
     struct event *events;   /* in order of time */
     size_t count;
-    size_t first_end;       /* index of the first record of the kernel's rundown at the end */
     int64_t start_time, start_filetime, frequency;
     uint32_t processors, build;
     uint8_t *bytes;

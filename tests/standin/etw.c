@@ -477,14 +477,13 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
     size_t length = etl ? etl->count : 0;
     while (!consumer->closed) {
         int stopped = session->stopped, played = 0;
-        /* Until the stop all but the rundown at the end; then that too. */
-        size_t limit = !session->kernel || stopped ? length : etl ? etl->first_end : 0;
         int64_t shift = etl && length && session->kernel ? (int64_t)loop * (etl->events[length - 1].time - etl->events[0].time + etl->frequency / 1000) : 0;
         if (session->kernel) replayed = shift;
-        for (size_t i = 0; i < limit && !consumer->closed; i++) {
+        for (size_t i = 0; i < length && !consumer->closed; i++) {
             struct event *e = &etl->events[i];
             if (loop && !stopped && e->group != 0x0f && e->group != 0x18) continue; /* what was listed is known */
             if (e->played || !wanted(session, e)) continue;
+            if (e->at_end && !session->stopped) continue;
             if (real_time && !session->stopped) {
                 int64_t due = (e->time - etl->events[0].time) * 1000 / etl->frequency;
                 QueryPerformanceCounter(&now);
@@ -496,8 +495,15 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
                     gone = (now.QuadPart - began.QuadPart) * 1000 / ticks.QuadPart;
                 }
             }
-            /* A CLR writes these when it is asked, which is now: after everything else. */
-            int64_t later = is_end_rundown(e) ? etl->events[length - 1].time - e->time + replayed : 0;
+            /* Lists at the end are written when they are asked for, which is now: after everything else. What lies in
+               the future of a stopped session does not happen. */
+            int64_t present = etl->events[length - 1].time + replayed, later = 0;
+            if (real_time) {
+                QueryPerformanceCounter(&now);
+                present = etl->events[0].time + (now.QuadPart - began.QuadPart) * etl->frequency / ticks.QuadPart;
+            }
+            if (is_end_rundown(e) || (real_time && e->at_end)) later = present - e->time - shift;
+            else if (real_time && session->stopped && e->time > present) continue;
             deliver(consumer, etl, e, shift + later);
             e->played = 1;
             played = 1;
@@ -513,7 +519,7 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
         if (!buffer_done(consumer)) break;
         if (session->kernel && played && !stopped && loop + 1 < loops) {
             loop++;
-            for (size_t i = 0; i < etl->first_end; i++) etl->events[i].played = 0;
+            for (size_t i = 0; i < length; i++) etl->events[i].played = 0;
             continue;
         }
         if (stopped && stop_seen) break;
