@@ -115,13 +115,18 @@ fn session() -> Option<Vec<PathBuf>> {
     Some(SESSION.iter().map(|name| folder.join(name)).collect())
 }
 
-/// `info` and `events` of these files, without what depends on where they lie.
+/// `info` and `events` of these files, without what depends on where they lie: an archive may have symbols too.
 fn told(files: &[PathBuf]) -> (Value, Value) {
     let args = |command: &'static str| {
         [command, "--json"].map(OsString::from).into_iter().chain(files.iter().map(OsString::from))
     };
     let mut info = json(args("info"));
     info.as_object_mut().unwrap().remove("files");
+    for (list, field) in [("modules", "symbols"), ("processes", "frames")] {
+        for entry in info[list].as_array_mut().unwrap() {
+            entry.as_object_mut().unwrap().remove(field).unwrap();
+        }
+    }
     (info, json(args("events")))
 }
 
