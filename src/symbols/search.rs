@@ -124,11 +124,8 @@ impl<'s> Search<'s> {
         archive.named(name).into_iter().find_map(|member| {
             let outcome = self.judge(&member.unpacked);
             let from = Place::Path(member.inside.clone());
-            self.note(from.clone(), outcome).then(|| Found {
-                path: member.unpacked,
-                from,
-                inside: Some(member.inside),
-            })
+            let matches = self.note(from.clone(), outcome);
+            matches.then_some(Found { path: member.unpacked, from, inside: Some(member.inside) })
         })
     }
 
