@@ -51,6 +51,29 @@ static void guid_text(const GUID *g, char out[40]) {
              g->Data4[1], g->Data4[2], g->Data4[3], g->Data4[4], g->Data4[5], g->Data4[6], g->Data4[7]);
 }
 
+static FILETIME started(HANDLE process) {
+    FILETIME created = {0}, other[3];
+    if (process) GetProcessTimes(process, &created, &other[0], &other[1], &other[2]);
+    return created;
+}
+
+/* The first child of this process. A process of another parent, whose id is now ours, is older than we. */
+static unsigned first_child(void) {
+    unsigned child = 0;
+    FILETIME own = started(GetCurrentProcess());
+    HANDLE snapshot = CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0);
+    PROCESSENTRY32W entry = {.dwSize = sizeof entry};
+    for (BOOL more = Process32FirstW(snapshot, &entry); more && !child; more = Process32NextW(snapshot, &entry)) {
+        if (entry.th32ParentProcessID != GetCurrentProcessId()) continue;
+        HANDLE process = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, entry.th32ProcessID);
+        FILETIME created = started(process);
+        if (CompareFileTime(&created, &own) >= 0) child = entry.th32ProcessID;
+        if (process) CloseHandle(process);
+    }
+    CloseHandle(snapshot);
+    return child;
+}
+
 /* The file that is played to sessions of this kind; read once. */
 static struct etl *recording(int kernel) {
     static struct etl *kept[2];
@@ -61,14 +84,8 @@ static struct etl *recording(int kernel) {
     if (!kept[kernel] && *path) {
         unsigned from = 0, to = 0;
         const char *pid = setting("STANDIN_PID", "");
-        /* "1234=child": the first child of this process. */
-        if (sscanf(pid, "%u=%u", &from, &to) == 1) {
-            HANDLE snapshot = CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0);
-            PROCESSENTRY32W entry = {.dwSize = sizeof entry};
-            for (BOOL more = Process32FirstW(snapshot, &entry); more; more = Process32NextW(snapshot, &entry))
-                if (entry.th32ParentProcessID == GetCurrentProcessId() && !to) to = entry.th32ProcessID;
-            CloseHandle(snapshot);
-        }
+        /* "1234=5678" or "1234=child". */
+        if (sscanf(pid, "%u=%u", &from, &to) == 1) to = first_child();
         strncpy(paths[kernel], path, 511);
         kept[kernel] = etl_read(path, atoll(setting("STANDIN_FREQUENCY", "0")), from, to);
         if (!kept[kernel]) fprintf(stderr, "stand-in: cannot read %s\n", path);
