@@ -495,11 +495,14 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
     while (!consumer->closed) {
         int stopped = session->stopped, played = 0;
         int64_t shift = etl && length && session->kernel ? (int64_t)loop * (etl->events[length - 1].time - etl->events[0].time + etl->frequency / 1000) : 0;
+        /* What is switched on in the middle would come without what is before it, and that afterwards: it counts from the
+           next beginning on. In real time the middle is where we are. */
+        const struct session now_on = *session, *on = real_time ? session : &now_on;
         if (session->kernel) replayed = shift;
         for (size_t i = 0; i < length && !consumer->closed; i++) {
             struct event *e = &etl->events[i];
             if (loop && !stopped && e->group != 0x0f && e->group != 0x18) continue; /* what was listed is known */
-            if (e->played || !wanted(session, e)) continue;
+            if (e->played || !wanted(on, e)) continue;
             if (e->at_end && !session->stopped) continue;
             if (real_time && !session->stopped) {
                 int64_t due = (e->time - etl->events[0].time) * 1000 / etl->frequency;
