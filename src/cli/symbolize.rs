@@ -7,18 +7,17 @@ use anyhow::{Context, bail};
 use etwprof::mmap::Mapped;
 use etwprof::report::one_line;
 use etwprof::symbols::beside;
+use etwprof::symbols::debug_id::DebugId;
 use etwprof::symbols::identity;
 use etwprof::symbols::key::FileKey;
 use etwprof::symbols::lookup::Verdict;
 use etwprof::symbols::managed::r2r::R2rError;
-use etwprof::symbols::managed::source::ManagedPdb;
 use etwprof::symbols::native::{Location, NativeSymbols};
 use etwprof::symbols::path::SymbolPath;
 use etwprof::symbols::pe::Image;
 use etwprof::symbols::precompiled;
 use etwprof::symbols::sources::{Sources, Wanted};
 use etwprof::symbols::store::Request;
-use etwprof::trace::PdbId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -180,34 +179,26 @@ fn methods(
 ) -> anyhow::Result<Option<Methods>> {
     let mut sources = Sources::default();
     let path = search_path(args)?;
-    if let Some(reference) = image.il_pdb() {
+    let here = std::path::absolute(&args.image).context("the current folder")?;
+    if let Some(wanted) = Wanted::of_image(image, here) {
+        let id = DebugId { guid: wanted.pdb.guid, age: wanted.pdb.age };
         if let Some(given) = pdb
-            && let Verdict::Differs(found) = identity::check_pdb(given, reference.id)
+            && let Verdict::Differs(found) = identity::check_pdb(given, id)
         {
-            bail!("--pdb: {} is {found}, the image needs {}", given.display(), reference.id);
+            bail!("--pdb: {} is {found}, the image needs {id}", given.display());
         }
-        let here = std::path::absolute(&args.image).context("the current folder")?;
-        sources.want([Wanted {
-            pdb: PdbId { name: reference.path, guid: reference.id.guid, age: reference.id.age },
-            image: String::new(),
-            key: Some((image.timestamp, image.size_of_image)),
-            here: Some(here),
-            pdb_here: pdb.map(Path::to_owned),
-        }]);
+        sources.want([Wanted { pdb_here: pdb.map(Path::to_owned), ..wanted }]);
         let talk = symbols::Talk::new(&path, args.offline, quiet);
         let store = symbols::store(&path, args.offline, args.retry_failed);
         sources.find(&store, &|name, state| talk.on(name, state));
         talk.done();
     }
-    let locations = |pdb: Option<&ManagedPdb<'_>>| {
+    let found = sources.ask(image, |pdb| {
         let locations = precompiled::locations(image, rvas.iter().copied(), pdb)?;
         let url = |file: &String| Some((file.clone(), pdb?.source_link(file)?));
         let urls = locations.values().filter_map(|location| url(location.file.as_ref()?)).collect();
         Ok::<_, R2rError>(Methods { locations, urls })
-    };
-    let id = image.il_pdb().map(|pdb| pdb.id.guid);
-    let found =
-        id.and_then(|id| sources.ask(&id, |pdb| locations(Some(pdb)))).unwrap_or_else(|| locations(None));
+    });
     match found {
         Ok(methods) => {
             for report in sources.into_reports().iter().filter(|_| !quiet) {

@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use crate::event::Ticks;
 use crate::prefix_tree::{NodeId, PrefixTree};
 use crate::symbols::managed::source::il_offset;
-use crate::symbols::{FunctionName, IlPlace, Names};
+use crate::symbols::{Function, FunctionName, IlPlace, Names};
 use crate::trace::code::{Body, CodeAt};
 use crate::trace::{self, Context, Located, Mapping, ProcessId, Trace};
 
@@ -116,7 +116,7 @@ const MOST_REMEMBERED: usize = 1 << 22;
 /// The System process; its threads have no user mode.
 const SYSTEM_PID: u32 = 4;
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
     fn sample(&mut self, sample: &trace::Sample) -> Sample {
         let trace::Sample { time, address, process, tid, thread, processor, weight, context, .. } = *sample;
         Sample { time, address, process, tid, thread, processor, weight, context, stack: self.stack(sample) }
@@ -200,25 +200,24 @@ impl Builder<'_> {
                 self.push(self.naming.body(trace, body, "", line));
             }
             (mapping, _) => {
-                let precompiled = match kernel {
+                let functions = mapping.map_or(&[][..], |mapping| self.functions(site, mapping));
+                // What the runtime says of precompiled code: a name where symbols have none, and lines.
+                let precompiled = match kernel || !functions.is_empty() && !self.naming.lines {
                     true => CodeAt::NOTHING,
                     false => trace.code.precompiled_at(site.process, looked_up, time),
                 };
-                let line = precompiled.body.and_then(|body| trace.code.body(body));
-                let line = line.map(|body| self.line_in(body, looked_up)).unwrap_or_default();
-                let named = mapping.is_some_and(|mapping| self.name_address(site, mapping, kernel, &line));
-                if named && !line.is_empty() {
-                    remembered.narrow(precompiled);
-                }
-                if !named {
-                    remembered.narrow(precompiled);
-                    let body = precompiled.body.and_then(|body| trace.code.body(body));
-                    // One without a known end does not reach into another image.
-                    let is_inside = |body: &&Body| {
-                        !body.open_ended || mapping.is_some_and(|mapping| mapping.base <= body.start)
-                    };
-                    let body = body.filter(is_inside);
-                    self.name_without_symbols(site, mapping, body.map(|body| (body, line)), kernel);
+                remembered.narrow(precompiled);
+                // One without a known end does not reach into another image.
+                let is_inside = |body: &&Body| {
+                    !body.open_ended || mapping.is_some_and(|mapping| mapping.base <= body.start)
+                };
+                let body = precompiled.body.and_then(|body| trace.code.body(body)).filter(is_inside);
+                let line = body.map(|body| self.line_in(body, looked_up)).unwrap_or_default();
+                match mapping {
+                    Some(mapping) if !functions.is_empty() => {
+                        self.name_functions(functions, mapping, kernel, &line);
+                    }
+                    _ => self.name_without_symbols(site, mapping, body.map(|body| (body, line)), kernel),
                 }
             }
         }
@@ -239,16 +238,17 @@ impl Builder<'_> {
         line.map(|line| naming.line(Some(&line.file), Some(line.line))).unwrap_or_default()
     }
 
-    /// The functions that symbols have for an address of an image; false if they have none. `line` is that of a .NET
-    /// method for which they have no line.
-    fn name_address(&mut self, site: Site, mapping: &Mapping, kernel: bool, line: &str) -> bool {
+    /// The functions that symbols have for an address of an image.
+    fn functions(&self, site: Site, mapping: &Mapping) -> &'a [Function] {
         let rva = site.address - mapping.base;
+        self.names.functions(mapping.module, if site.is_return { rva.saturating_sub(1) } else { rva })
+    }
+
+    /// The frames of functions in an image. `line` is that of a .NET method for which symbols have no line.
+    fn name_functions(&mut self, functions: &[Function], mapping: &Mapping, kernel: bool, line: &str) {
         let category = if kernel { Category::Kernel } else { self.categories.of(mapping.module) };
         let module_name = module_name(self.trace, mapping);
         let module = Some(mapping.module);
-        let names = self.names;
-        let functions =
-            names.functions(mapping.module, if site.is_return { rva.saturating_sub(1) } else { rva });
         let naming = self.naming;
         for function in functions.iter().filter(|function| !function.inlined || naming.inlined) {
             let mut draft = match &function.name {
@@ -265,7 +265,6 @@ impl Builder<'_> {
             draft.frame.inlined = function.inlined;
             self.push(draft);
         }
-        !functions.is_empty()
     }
 
     /// What the runtime says of its precompiled code and helpers; else the address.

@@ -17,18 +17,18 @@ use super::debug_id::DebugId;
 use super::identity::{self, ImageEvidence};
 use super::key::FileKey;
 use super::lookup::{Attempt, Found, Lookup};
-use super::managed::source::{ManagedPdb, SourceLine};
+use super::managed::source::SourceLine;
 use super::names::{Function, FunctionName, IlPlace, Names, Precompiled};
 use super::native::{Location, NativeError, NativeSymbols, Source};
 use super::parallel::{guarded, in_parallel};
 use super::pe::Image;
 use super::precompiled;
-use super::sources::{self, SourceReport, Sources, Wanted};
+use super::sources::{SourceReport, Sources, Wanted};
 use super::store::{Progress, Request, Store};
 use super::verdict::Verdict;
 use crate::mmap::Mapped;
 use crate::trace::code::ManagedModuleId;
-use crate::trace::{Module, ModuleId, PdbId, Trace};
+use crate::trace::{Module, ModuleId, Trace};
 
 /// A module that samples hit.
 #[derive(Clone, Debug)]
@@ -121,11 +121,11 @@ pub fn resolve(
     let mut sources = Sources::default();
     if options.lines {
         sources.want(work.iter().filter_map(Work::il_pdb));
-        sources.want(places.keys().filter_map(|module| sources::pdb_of(trace, *module)));
+        sources.want_of(trace, places.keys());
         sources.find(store, progress);
     }
     let resolved = in_parallel(&work, |work| work.resolve(&sources));
-    let mut symbols = Symbols { lines: sources.lines(trace, places), ..Symbols::default() };
+    let mut symbols = Symbols { lines: sources.lines(places), ..Symbols::default() };
     for (work, (functions, verdict)) in work.into_iter().zip(resolved) {
         let named = functions.len();
         symbols.functions.insert(work.hit.module, functions);
@@ -234,11 +234,8 @@ impl<'a> Work<'a> {
         let mut best = None;
         let rvas = || self.hit.rvas.iter().filter_map(|rva| u32::try_from(*rva).ok());
         let image = image.as_ref().filter(|image| pdb.is_none() && image.is_managed());
-        let precompiled = image.map(|image| {
-            let of = |pdb: Option<&ManagedPdb<'_>>| precompiled::locations(image, rvas(), pdb);
-            let id = image.il_pdb().map(|pdb| pdb.id.guid);
-            id.and_then(|id| sources.ask(&id, |pdb| of(Some(pdb)))).unwrap_or_else(|| of(None))
-        });
+        let precompiled =
+            image.map(|image| sources.ask(image, |pdb| precompiled::locations(image, rvas(), pdb)));
         let (mut precompiled, reason) = match precompiled {
             Some(Ok(locations)) => (locations, None),
             Some(Err(error)) => (FxHashMap::default(), Some(error.to_string())),
@@ -271,14 +268,8 @@ impl<'a> Work<'a> {
         let path = self.found_image()?;
         let bytes = Mapped::open(path).ok()?;
         let image = Image::parse(&bytes).ok().filter(Image::is_managed)?;
-        let pdb = image.il_pdb()?;
-        Some(Wanted {
-            pdb: PdbId { name: pdb.path, guid: pdb.id.guid, age: pdb.id.age },
-            image: self.module.path.clone(),
-            key: Some((image.timestamp, image.size_of_image)),
-            here: Some(path.to_owned()),
-            pdb_here: None,
-        })
+        let wanted = Wanted::of_image(&image, path.to_owned())?;
+        Some(Wanted { image: self.module.path.clone(), ..wanted })
     }
 
     /// Why no address has a name.

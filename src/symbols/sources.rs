@@ -28,7 +28,7 @@ use crate::trace::{PdbId, Trace, same_file};
 pub struct Wanted {
     /// Its identity, and its path as the image or the trace has it.
     pub pdb: PdbId,
-    /// Path of the IL's image in the trace.
+    /// Path of the IL's image in the trace; empty where none tells it.
     pub image: String,
     /// Its time stamp and size, where they are known.
     pub key: Option<(u32, u32)>,
@@ -65,14 +65,50 @@ impl SourceReport {
 
 /// PDBs of IL: first they are [wanted](Sources::want), then [found](Sources::find), then [asked](Sources::ask).
 #[derive(Debug, Default)]
-pub struct Sources(FxHashMap<Guid, Source>);
+pub struct Sources {
+    pdbs: FxHashMap<Guid, Source>,
+    /// Of modules of a trace.
+    modules: FxHashMap<ManagedModuleId, Guid>,
+}
 
 #[derive(Debug)]
 struct Source {
     wanted: Wanted,
-    /// The file, and whether the PDB is inside it.
-    found: Option<(PathBuf, bool)>,
+    found: Option<Found>,
     attempts: Vec<Attempt>,
+}
+
+/// A PDB, or the image that has it inside.
+#[derive(Debug)]
+struct Found {
+    path: PathBuf,
+    /// The PDB's bytes, or why there are none.
+    bytes: Result<Bytes, String>,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Mapped(Mapped),
+    Inflated(Vec<u8>),
+}
+
+impl Bytes {
+    fn open(path: &Path, form: Form) -> Result<Bytes, String> {
+        let file = Mapped::open(path).map_err(|error| error.to_string())?;
+        if form != Form::InImage {
+            return Ok(Bytes::Mapped(file));
+        }
+        let image = Image::parse(&file).map_err(|error| error.to_string())?;
+        let inflated = embedded(&image).ok_or("no PDB inside")?;
+        inflated.map(Bytes::Inflated).map_err(|error| error.to_string())
+    }
+
+    fn get(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(file) => file,
+            Bytes::Inflated(bytes) => bytes,
+        }
+    }
 }
 
 /// The forms that a PDB of IL comes in.
@@ -91,7 +127,7 @@ impl Sources {
         for wanted in wanted {
             let new = Source { wanted, found: None, attempts: Vec::new() };
             // Of several that want it, one that knows the image.
-            match self.0.entry(new.wanted.pdb.guid) {
+            match self.pdbs.entry(new.wanted.pdb.guid) {
                 std::collections::hash_map::Entry::Vacant(place) => drop(place.insert(new)),
                 std::collections::hash_map::Entry::Occupied(mut place) => {
                     if place.get().wanted.key.is_none() && new.wanted.key.is_some() {
@@ -104,7 +140,7 @@ impl Sources {
 
     /// Looks for all of them.
     pub fn find(&mut self, store: &Store, progress: &OnProgress<'_>) {
-        let mut sources: Vec<&mut Source> = self.0.values_mut().collect();
+        let mut sources: Vec<&mut Source> = self.pdbs.values_mut().collect();
         sources.sort_by(|a, b| a.wanted.pdb.name.cmp(&b.wanted.pdb.name));
         for ask_servers in [false, true] {
             for form in FORMS {
@@ -121,26 +157,47 @@ impl Sources {
         }
     }
 
-    /// Asks a PDB; `None` where it is not here or cannot be read.
-    pub fn ask<R>(&self, id: &Guid, question: impl FnOnce(&ManagedPdb<'_>) -> R) -> Option<R> {
-        self.0.get(id)?.open(question).ok()
+    /// Asks the PDB of an image's IL; `question` is asked without one where it is not here or cannot be read.
+    pub fn ask<R>(&self, image: &Image<'_>, question: impl Fn(Option<&ManagedPdb<'_>>) -> R) -> R {
+        let source = image.il_pdb().and_then(|pdb| self.pdbs.get(&pdb.id.guid));
+        match source.map(Source::open) {
+            Some(Ok(pdb)) => question(Some(&pdb)),
+            _ => question(None),
+        }
     }
 
-    /// The lines of places in the modules of a trace.
+    /// Adds the PDBs of modules of a trace, as their runtimes tell them or the images in the trace.
+    pub(super) fn want_of<'m>(
+        &mut self,
+        trace: &Trace,
+        modules: impl IntoIterator<Item = &'m ManagedModuleId>,
+    ) {
+        for module in modules {
+            if let Some(wanted) = wanted_of(trace, *module) {
+                self.modules.insert(*module, wanted.pdb.guid);
+                self.want([wanted]);
+            }
+        }
+    }
+
+    /// The lines of places in the modules of a trace. Each PDB is opened once.
     pub(super) fn lines(
         &self,
-        trace: &Trace,
         places: &FxHashMap<ManagedModuleId, Vec<IlPlace>>,
     ) -> FxHashMap<(ManagedModuleId, IlPlace), SourceLine> {
-        let work: Vec<_> = places.iter().collect();
-        let each = |(module, places): &(&ManagedModuleId, &Vec<IlPlace>)| {
-            let Some(wanted) = pdb_of(trace, **module) else { return Vec::new() };
-            let line = |pdb: &ManagedPdb<'_>, place: &IlPlace| pdb.line(place.token, place.offset);
+        let mut by_pdb: FxHashMap<Guid, Vec<(ManagedModuleId, IlPlace)>> = FxHashMap::default();
+        for (module, places) in places {
+            let Some(id) = self.modules.get(module) else { continue };
+            by_pdb.entry(*id).or_default().extend(places.iter().map(|place| (*module, *place)));
+        }
+        let work: Vec<_> = by_pdb.into_iter().collect();
+        let each = |(id, places): &(Guid, Vec<(ManagedModuleId, IlPlace)>)| {
             let found = guarded(|| {
-                let found = self.ask(&wanted.pdb.guid, |pdb| {
-                    places.iter().filter_map(|place| Some(((**module, *place), line(pdb, place)?))).collect()
-                });
-                Ok(found.unwrap_or_default())
+                let pdb = self.pdbs.get(id).ok_or("not wanted")?.open()?;
+                let line = |(module, place): &(ManagedModuleId, IlPlace)| {
+                    Some(((*module, *place), pdb.line(place.token, place.offset)?))
+                };
+                Ok(places.iter().filter_map(line).collect::<Vec<_>>())
             });
             found.unwrap_or_default()
         };
@@ -150,18 +207,30 @@ impl Sources {
     /// What became of each.
     pub fn into_reports(self) -> Vec<SourceReport> {
         let report = |source: Source| SourceReport {
-            unreadable: source.found.as_ref().and_then(|_| source.open(|_| ()).err()),
+            unreadable: source.found.as_ref().and_then(|_| source.open().err()),
             pdb: source.wanted.pdb.name,
-            from: source.found.map(|(path, _)| path),
+            from: source.found.map(|found| found.path),
             attempts: source.attempts,
         };
-        let mut reports: Vec<SourceReport> = self.0.into_values().map(report).collect();
+        let mut reports: Vec<SourceReport> = self.pdbs.into_values().map(report).collect();
         reports.sort_by(|a, b| a.pdb.cmp(&b.pdb));
         reports
     }
 }
 
 impl Wanted {
+    /// The PDB of the IL that the image at `here` was made from.
+    pub fn of_image(image: &Image<'_>, here: PathBuf) -> Option<Wanted> {
+        let pdb = image.il_pdb()?;
+        Some(Wanted {
+            pdb: PdbId { name: pdb.path, guid: pdb.id.guid, age: pdb.id.age },
+            image: String::new(),
+            key: Some((image.timestamp, image.size_of_image)),
+            here: Some(here),
+            pdb_here: None,
+        })
+    }
+
     fn search(
         &self,
         index: usize,
@@ -201,27 +270,17 @@ impl Wanted {
 
 impl Source {
     fn take(&mut self, lookup: Lookup, form: Form, asked_servers: bool) {
-        self.found = lookup.found.map(|found| (found.path, form == Form::InImage));
+        self.found =
+            lookup.found.map(|found| Found { bytes: Bytes::open(&found.path, form), path: found.path });
         // The second round asks this machine again. That an image has no PDB inside is no news.
         if self.found.is_some() || asked_servers && form != Form::InImage {
             self.attempts.extend(lookup.attempts);
         }
     }
 
-    fn open<R>(&self, question: impl FnOnce(&ManagedPdb<'_>) -> R) -> Result<R, String> {
-        let (path, in_image) = self.found.as_ref().ok_or("not found")?;
-        let file = Mapped::open(path).map_err(|error| error.to_string())?;
-        let inflated = match in_image {
-            true => {
-                let image = Image::parse(&file).map_err(|error| error.to_string())?;
-                Some(embedded(&image).ok_or("no PDB inside")?.map_err(|error| error.to_string())?)
-            }
-            false => None,
-        };
-        let pdb = guarded(|| {
-            ManagedPdb::open(inflated.as_deref().unwrap_or(&file)).map_err(|error| error.to_string())
-        })?;
-        Ok(question(&pdb))
+    fn open(&self) -> Result<ManagedPdb<'_>, String> {
+        let bytes = self.found.as_ref().ok_or("not found")?.bytes.as_ref().map_err(String::clone)?;
+        guarded(|| ManagedPdb::open(bytes.get()).map_err(|error| error.to_string()))
     }
 }
 
@@ -243,7 +302,7 @@ fn check_image(path: &Path, wanted: &DebugId) -> Verdict {
 }
 
 /// The PDB of a module's IL, as the runtime tells it or the image in the trace.
-pub(super) fn pdb_of(trace: &Trace, module: ManagedModuleId) -> Option<Wanted> {
+fn wanted_of(trace: &Trace, module: ManagedModuleId) -> Option<Wanted> {
     let module: &ManagedModule = trace.code.module(module)?;
     let mapped = trace.modules.iter().find(|mapped| same_file(&mapped.path, &module.path));
     let of_image = || mapped.and_then(|mapped| mapped.managed_pdb.clone().or(mapped.pdb.clone()));

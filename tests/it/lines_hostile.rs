@@ -9,6 +9,7 @@ use etwprof::symbols::pe::Image;
 use crate::lines_portable::all_pdbs;
 use crate::lines_windows::{RUNTIME, TUTORIAL};
 use crate::r2r_real::{EVENT_BASED_ASYNC, real};
+use crate::support::luck::Luck;
 
 /// Asks for everything that a PDB gives; `None` when it is refused. Gives the number of methods with lines.
 fn walk(file: &[u8]) -> Option<usize> {
@@ -40,18 +41,6 @@ fn walk_image(file: &[u8]) -> Option<usize> {
         pairs += map.len();
     }
     Some(pairs)
-}
-
-/// A small generator of bad luck, the same in every run.
-struct Luck(u64);
-
-impl Luck {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % below as u64) as usize
-    }
 }
 
 /// The file cut at many places, then with bytes and words changed `rounds` times.

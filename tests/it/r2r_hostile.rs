@@ -8,6 +8,7 @@ use etwprof::symbols::pe::Image;
 
 use crate::r2r_real::{CORELIB, EVENT_BASED_ASYNC, real};
 use crate::r2r_synthetic::composite;
+use crate::support::luck::Luck;
 
 /// Asks for everything that an image gives; `None` when it is refused. Gives the number of names.
 fn walk(file: &[u8]) -> Option<usize> {
@@ -30,18 +31,6 @@ fn walk(file: &[u8]) -> Option<usize> {
         }
     }
     Some(count)
-}
-
-/// A small generator of bad luck, the same in every run.
-struct Luck(u64);
-
-impl Luck {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % below as u64) as usize
-    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use etwprof::symbols::native::{NativeSymbols, pdb};
 use etwprof::symbols::pe::Image;
 
 use crate::support::data;
+use crate::support::luck::Luck;
 
 /// Everything that reads the bytes, at addresses all over the image.
 fn read_all(image: Option<&[u8]>, pdb: Option<&[u8]>) {
@@ -23,18 +24,6 @@ fn read_all(image: Option<&[u8]>, pdb: Option<&[u8]>) {
                 let _ = symbols.lookup(rva);
             }
         }
-    }
-}
-
-/// A small generator: tests are the same in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % end as u64) as usize
     }
 }
 
@@ -73,7 +62,7 @@ fn cut_files_are_read_up_to_the_cut() {
 
 #[test]
 fn flipped_bytes_in_headers_are_errors() {
-    let mut random = Random(0x5eed);
+    let mut random = Luck(0x5eed);
     for (image, pdb) in PAIRS {
         let Some(image_path) = data::file(&format!("pdb/{image}")) else { return };
         let image_bytes = std::fs::read(image_path).unwrap();
@@ -81,8 +70,8 @@ fn flipped_bytes_in_headers_are_errors() {
         for round in 0..150 {
             let mut image_bytes = image_bytes.clone();
             for _ in 0..4 {
-                let at = random.below(1024);
-                image_bytes[at] = random.below(256) as u8;
+                let at = random.next(1024);
+                image_bytes[at] = random.next(256) as u8;
             }
             in_time(&format!("{image} round {round}"), LIMIT, || {
                 read_all(Some(&image_bytes), Some(&pdb_bytes))
@@ -93,7 +82,7 @@ fn flipped_bytes_in_headers_are_errors() {
 
 #[test]
 fn flipped_bytes_in_pdbs_are_errors_or_fewer_names() {
-    let mut random = Random(0xf11b);
+    let mut random = Luck(0xf11b);
     for (image, pdb) in PAIRS {
         let Some(image_path) = data::file(&format!("pdb/{image}")) else { return };
         let image_bytes = std::fs::read(image_path).unwrap();
@@ -103,11 +92,11 @@ fn flipped_bytes_in_pdbs_are_errors_or_fewer_names() {
             // One round in four hits the superblock and the pages near it, the others the whole file.
             let end = if round % 4 == 0 { 64 } else { pdb_bytes.len() };
             for _ in 0..if end == 64 { 2 } else { 200 } {
-                let at = random.below(end);
-                pdb_bytes[at] = match random.below(3) {
+                let at = random.next(end);
+                pdb_bytes[at] = match random.next(3) {
                     0 => 0xff,
-                    1 => pdb_bytes[at] ^ (1 << random.below(8)),
-                    _ => random.below(256) as u8,
+                    1 => pdb_bytes[at] ^ (1 << random.next(8)),
+                    _ => random.next(256) as u8,
                 };
             }
             in_time(&format!("{pdb} round {round}"), LIMIT, || {
