@@ -17,8 +17,9 @@ const WINDOWS_7: &str = "etl/perfview/PerfViewData.etl";
 
 /// TraceEvent's count of samples is `kept`; the parts were counted from the file's records by hand.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn samples_of_the_x64_trace() {
-    let Some(file) = data::file(X64) else { return };
+    let file = data::file(X64);
     let info = info(&file);
     for (pointer, expected) in [
         ("/samples/total", 79_528),
@@ -44,8 +45,9 @@ fn samples_of_the_x64_trace() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn samples_of_the_windows_7_trace() {
-    let Some(file) = data::file(WINDOWS_7) else { return };
+    let file = data::file(WINDOWS_7);
     let info = info(&file);
     for (pointer, expected) in
         [("/samples/total", 16_865), ("/samples/kept", 4_854), ("/samples/idle", 12_011)]
@@ -58,8 +60,9 @@ fn samples_of_the_windows_7_trace() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn classes_of_samples_in_the_x64_trace() {
-    let Some(file) = data::file(X64) else { return };
+    let file = data::file(X64);
     let trace = reading::file(&file);
     let count = |of: &dyn Fn(&Sample) -> bool| trace.samples.iter().filter(|sample| of(sample)).count();
 
@@ -85,8 +88,9 @@ fn classes_of_samples_in_the_x64_trace() {
 /// The stack's first frame is the sampled address (but for two in WOW64's ntdll), and the process that a stack names
 /// is that of its thread.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn stacks_belong_to_their_samples() {
-    let Some(file) = data::file(X64) else { return };
+    let file = data::file(X64);
     let trace = reading::file(&file);
     let with_stack: Vec<&Sample> = trace.samples.iter().filter(|s| s.parts() != Parts::None).collect();
     let leaf = |s: &Sample| s.kernel.or(s.user).and_then(|stack| trace.stacks.value(stack));
@@ -103,9 +107,10 @@ fn stacks_belong_to_their_samples() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn the_tree_and_folded_stacks_hold_all_that_is_kept() {
     for path in [X64, WINDOWS_7] {
-        let Some(file) = data::file(path) else { return };
+        let file = data::file(path);
         let kept = number(&info(&file), "/samples/kept");
         for threads in [&[][..], &["--threads"]] {
             let args = [OsStr::new("convert"), file.as_os_str(), OsStr::new("-f"), OsStr::new("folded")];
@@ -129,8 +134,9 @@ fn folded_sum(folded: &str) -> u64 {
 
 /// `kept + idle + filtered = total`, whatever the filter; and what one half of a filter keeps, the other leaves out.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn filters_lose_no_sample() {
-    let Some(file) = data::file(X64) else { return };
+    let file = data::file(X64);
     let samples = |filter: &[&str]| filtered(&file, filter);
     let all = samples(&[]);
     let mut kept_by_process = 0;

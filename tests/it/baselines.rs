@@ -66,9 +66,10 @@ const SAMPLE: &str = "Windows Kernel/PerfInfo/Sample";
 const LOAD_VERBOSE: &str = "Microsoft-Windows-DotNETRuntime/Method/LoadVerbose";
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn counts_of_every_kind() {
     for (trace, baseline) in BASELINES {
-        let (Some(trace), Some(baseline)) = (perfview(trace), perfview(baseline)) else { return };
+        let (trace, baseline) = (perfview(trace), perfview(baseline));
         let mut ours = counts(&json(["events".as_ref(), "--json".as_ref(), trace.as_os_str()]));
         let total: u64 = ours.values().sum();
         assert_eq!(total, number(&info(&trace), "/events/total"), "{}", trace.display());
@@ -176,9 +177,10 @@ fn assert_same_counts(ours: &BTreeMap<String, u64>, theirs: &BTreeMap<String, u6
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn first_events_field_by_field() {
     for (trace, baseline) in BASELINES {
-        let (Some(trace), Some(baseline)) = (perfview(trace), perfview(baseline)) else { return };
+        let (trace, baseline) = (perfview(trace), perfview(baseline));
         let dump = fs::read_to_string(baseline).unwrap();
         fields::compare(&trace, &dump);
     }
@@ -186,9 +188,10 @@ fn first_events_field_by_field() {
 
 /// All names of a Visual Studio session in order of time, as TraceEvent lists them for its four files together.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn a_session_of_four_files_has_every_event_of_its_listing() {
-    let Some(listing) = perfview("diaghub-etls.txt") else { return };
-    let Some(folder) = perfview("diaghub-dotnetcore3.1-win-x64-diagsession") else { return };
+    let listing = perfview("diaghub-etls.txt");
+    let folder = perfview("diaghub-dotnetcore3.1-win-x64-diagsession");
     let files =
         ["diaghub.etl", "diaghub.kernel.1.etl", "diaghub.user_paged.1.etl", "diaghub.user_injected.1.etl"];
     let files = files.map(|file| folder.join(file));
@@ -216,6 +219,6 @@ fn a_session_of_four_files_has_every_event_of_its_listing() {
     assert_same_counts(&without_provider, &theirs, &folder);
 }
 
-fn perfview(path: &str) -> Option<PathBuf> {
+fn perfview(path: &str) -> PathBuf {
     data::file(&format!("etl/perfview/{path}"))
 }

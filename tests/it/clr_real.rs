@@ -33,15 +33,16 @@ fn trace(recording: &Recording) -> Trace {
     recording.fold(&mut |_| {}, start, Builder::event).value.finish()
 }
 
-fn diaghub() -> Option<Vec<PathBuf>> {
-    let folder = data::file(DIAGHUB)?;
+fn diaghub() -> Vec<PathBuf> {
+    let folder = data::file(DIAGHUB);
     let names = ["diaghub", "diaghub.kernel.1", "diaghub.user_injected.1", "diaghub.user_paged.1"];
-    Some(names.map(|name| folder.join(format!("{name}.etl"))).into())
+    names.map(|name| folder.join(format!("{name}.etl"))).into()
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn every_event_is_read_to_its_last_byte() {
-    let Some(traces) = data::traces() else { return };
+    let traces = data::traces();
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     for path in traces {
         let Ok(recording) = Recording::open(&[&path]) else { continue };
@@ -121,6 +122,7 @@ fn counts(recording: &Recording) -> BTreeMap<String, u64> {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn counts_are_those_of_the_baselines() {
     for (file, baseline) in [
         (X64, "etl/perfview/net.4.5.2.x64.baseline.txt"),
@@ -131,7 +133,7 @@ fn counts_are_those_of_the_baselines() {
             "etl/perfview/gcrundownevents.baseline.txt",
         ),
     ] {
-        let (Some(file), Some(baseline)) = (data::file(file), data::file(baseline)) else { return };
+        let (file, baseline) = (data::file(file), data::file(baseline));
         let ours = counts(&open(&[file]));
         let is_ours = |name: &str| {
             ["Runtime/Method/", "Runtime/Loader/", "Runtime/Runtime/"]
@@ -205,9 +207,10 @@ fn slow_search(told: &[Told], address: u64, time: Ticks, early: i64) -> Option<&
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn every_address_gets_the_method_of_a_slow_search() {
     for (file, least) in [(X64, 1_500), (OF_2016, 100)] {
-        let Some(file) = data::file(file) else { return };
+        let file = data::file(file);
         let recording = open(&[file]);
         let trace = trace(&recording);
         let told = told(&recording);
@@ -249,8 +252,9 @@ fn every_address_gets_the_method_of_a_slow_search() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn methods_of_windows_11_come_from_the_rundown_alone() {
-    let Some(file) = data::file(WIN11) else { return };
+    let file = data::file(WIN11);
     let recording = open(&[file]);
     let mut events = 0;
     each_event(&recording, |event| {
@@ -294,8 +298,9 @@ fn methods_of_windows_11_come_from_the_rundown_alone() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn four_files_of_one_session_are_one_story_of_loads_and_unloads() {
-    let Some(files) = diaghub() else { return };
+    let files = diaghub();
     let recording = open(&files);
     let told = told(&recording);
     let [told] = told.values().collect::<Vec<_>>().try_into().ok().unwrap();
@@ -320,8 +325,9 @@ fn four_files_of_one_session_are_one_story_of_loads_and_unloads() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn maps_of_il_belong_to_their_methods() {
-    let Some(file) = data::file(X64) else { return };
+    let file = data::file(X64);
     let trace = trace(&open(&[file]));
     let code = &trace.code;
     assert_eq!(code.bodies().len(), 16_702 + 288);
@@ -339,8 +345,9 @@ fn maps_of_il_belong_to_their_methods() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn modules_and_kinds_of_code_are_known() {
-    let Some(file) = data::file(OF_2016) else { return };
+    let file = data::file(OF_2016);
     let trace = trace(&open(&[file]));
     let code = &trace.code;
     let kinds = |kind| code.bodies().iter().filter(|body| body.kind == kind).count();

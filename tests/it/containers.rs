@@ -45,9 +45,10 @@ const FILES: [(&str, [u64; 6]); 13] = [
 ];
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn known_files_are_what_they_are() {
     for (path, expected) in FILES {
-        let Some(file) = data::file(&format!("etl/{path}")) else { return };
+        let file = data::file(&format!("etl/{path}"));
         let info = info(&file);
         let found = [
             number(&info, "/events/total"),
@@ -63,8 +64,9 @@ fn known_files_are_what_they_are() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn the_header_of_the_x64_trace() {
-    let Some(file) = data::file("etl/perfview/net.4.5.2.x64.etl") else { return };
+    let file = data::file("etl/perfview/net.4.5.2.x64.etl");
     let recording = Recording::open(&[&file]).unwrap();
     let header = recording.header();
     assert_eq!((header.buffer_size, header.mode, header.cpu_mhz), (65_536, 0x0401_0001, 3_592));
@@ -80,8 +82,9 @@ fn the_header_of_the_x64_trace() {
 
 /// No file in the real data is damaged. Losses are what the files themselves tell.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn every_file_reads_to_its_end() {
-    let Some(files) = data::traces() else { return };
+    let files = data::traces();
     for file in files {
         let info = info(&file);
         let name = file.display();
@@ -110,9 +113,9 @@ fn every_file_reads_to_its_end() {
 const SESSION: [&str; 4] =
     ["diaghub.etl", "diaghub.kernel.1.etl", "diaghub.user_paged.1.etl", "diaghub.user_injected.1.etl"];
 
-fn session() -> Option<Vec<PathBuf>> {
-    let folder = data::file("etl/perfview/diaghub-dotnetcore3.1-win-x64-diagsession")?;
-    Some(SESSION.iter().map(|name| folder.join(name)).collect())
+fn session() -> Vec<PathBuf> {
+    let folder = data::file("etl/perfview/diaghub-dotnetcore3.1-win-x64-diagsession");
+    SESSION.iter().map(|name| folder.join(name)).collect()
 }
 
 /// `info` and `events` of these files, without what depends on where they lie: an archive may have symbols too.
@@ -131,8 +134,9 @@ fn told(files: &[PathBuf]) -> (Value, Value) {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn parts_of_a_session_make_one_trace_in_any_order() {
-    let Some(files) = session() else { return };
+    let files = session();
     let expected = told(&files);
     assert_eq!(number(&expected.0, "/events/total"), 62_379 + 16_335 + 22_035 + 4);
     for order in [[3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1]] {
@@ -143,8 +147,9 @@ fn parts_of_a_session_make_one_trace_in_any_order() {
 
 /// The images are in one file of the session and their identities in another.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn identities_reach_images_of_another_file() {
-    let Some(files) = session() else { return };
+    let files = session();
     let (info, _) = told(&files);
     let modules = info["modules"].as_array().unwrap();
     let known = modules.iter().filter(|module| module["pdb_guid"].is_string()).count();
@@ -170,14 +175,15 @@ fn identities_reach_images_of_another_file() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn a_zip_is_the_files_in_it() {
-    let Some(files) = session() else { return };
+    let files = session();
     let folder = tempfile::tempdir().unwrap();
     let diagsession = folder.path().join("session.diagsession");
     zipped(&diagsession, &files);
     assert!(told(&[diagsession]) == told(&files));
 
-    let Some(gc) = data::file("etl/perfview/gcevents/PerfViewData.etl") else { return };
+    let gc = data::file("etl/perfview/gcevents/PerfViewData.etl");
     let etl_zip = folder.path().join("gc.ETL.ZIP");
     zipped(&etl_zip, std::slice::from_ref(&gc));
     assert!(told(&[etl_zip]) == told(&[gc]));
@@ -200,6 +206,7 @@ fn zipped(path: &Path, files: &[PathBuf]) {
 
 /// The archives as PerfView and Visual Studio wrote them.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn archives_of_other_tools_open() {
     let folder = "etl/perfview";
     for (archive, unpacked) in [
@@ -207,22 +214,19 @@ fn archives_of_other_tools_open() {
         ("net.4.5.x86-2016.etl.zip", vec!["PerfViewData.etl"]),
         ("gcrundownevents.etl.zip", vec!["gcrundownevents/PerfViewData.clrRundown.etl"]),
     ] {
-        let Some(archive) = data::packed(&format!("{folder}/{archive}")) else { return };
-        let files: Option<Vec<PathBuf>> =
+        let archive = data::packed(&format!("{folder}/{archive}"));
+        let files: Vec<PathBuf> =
             unpacked.iter().map(|file| data::file(&format!("{folder}/{file}"))).collect();
-        let Some(files) = files else { return };
         assert!(told(std::slice::from_ref(&archive)) == told(&files), "{}", archive.display());
     }
-    let Some(archive) = data::packed(&format!("{folder}/diaghub-dotnetcore3.1-win-x64-diagsession.zip"))
-    else {
-        return;
-    };
-    let Some(files) = session() else { return };
+    let archive = data::packed(&format!("{folder}/diaghub-dotnetcore3.1-win-x64-diagsession.zip"));
+    let files = session();
     assert!(told(&[archive]) == told(&files));
 }
 
 /// One recording on a QPC of another frequency than 10 MHz, beside the manifest time of its first events.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn clocks_of_other_frequencies() {
     for (file, frequency) in [
         ("etl/tx/Traces_Process.etl", 2_109_960),
@@ -231,7 +235,7 @@ fn clocks_of_other_frequencies() {
         ("etl/sawbuck/image_data_32_v0.etl", 2_337_949),
         ("etl/sawbuck/test_data_64_v2.etl", 14_318_180),
     ] {
-        let Some(file) = data::file(file) else { return };
+        let file = data::file(file);
         let recording = Recording::open(&[&file]).unwrap();
         let (clock, header) = (recording.clock(), recording.header());
         assert_eq!(clock.frequency, frequency);

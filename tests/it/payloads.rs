@@ -26,13 +26,13 @@ const STACK_WALK: Guid = Guid::from_u128(0xdef2fe46_7bd6_4b80_bd94_f57fe20d0ce3)
 struct Payloads(BTreeMap<String, Vec<u8>>);
 
 impl Payloads {
-    fn read() -> Option<Payloads> {
-        let text = fs::read_to_string(data::file("etl/payloads/payloads.json")?).unwrap();
+    fn read() -> Payloads {
+        let text = fs::read_to_string(data::file("etl/payloads/payloads.json")).unwrap();
         let hex: BTreeMap<String, String> = serde_json::from_str(&text).unwrap();
         let bytes = |hex: &str| -> Vec<u8> {
             (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
         };
-        Some(Payloads(hex.iter().map(|(name, hex)| (name.clone(), bytes(hex))).collect()))
+        Payloads(hex.iter().map(|(name, hex)| (name.clone(), bytes(hex))).collect())
     }
 
     /// The event with this payload; the header knows no ids.
@@ -101,8 +101,9 @@ fn image_fields(image: &Image<'_>) -> ImageFields {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn images() {
-    let Some(payloads) = Payloads::read() else { return };
+    let payloads = Payloads::read();
     let program = r"C:\code\sawbuck\src\sawbuck\Debug\test_program.exe";
     let fastprox = r"\Windows\System32\wbem\fastprox.dll";
     let kernel = r"\SystemRoot\system32\ntoskrnl.exe";
@@ -136,8 +137,9 @@ fn images() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn processes() {
-    let Some(payloads) = Payloads::read() else { return };
+    let payloads = Payloads::read();
     let notepad = "S-1-5-21-753675414-103939432-3550797041-1000";
     let quoted = r#""C:\Windows\system32\notepad.exe" "#;
     use Phase::{Defunct, End, RundownEnd, RundownStart, Start};
@@ -183,8 +185,9 @@ fn processes() {
 
 /// A TOKEN_USER may have a null pointer and a SID behind it all the same; a SID block of four zero bytes has none.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn sids_behind_null_pointers() {
-    let Some(payloads) = Payloads::read() else { return };
+    let payloads = Payloads::read();
     let mut payload = payloads.0["kProcessStartPayload32bitsV2"].clone();
     assert_eq!(payload[20..28], [0; 8], "two null pointers");
     // The same process without a SID.
@@ -196,8 +199,9 @@ fn sids_behind_null_pointers() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn threads() {
-    let Some(payloads) = Payloads::read() else { return };
+    let payloads = Payloads::read();
     use Phase::{End, RundownEnd, RundownStart, Start};
     // Name, opcode; then phase, pid, tid, Win32 start address, TEB.
     type Row = (&'static str, u8, (Phase, u32, u32, u64, u64));
@@ -220,8 +224,9 @@ fn threads() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn switches() {
-    let Some(payloads) = Payloads::read() else { return };
+    let payloads = Payloads::read();
     let switch = ContextSwitch {
         new_tid: 0,
         old_tid: 4_396,
@@ -252,8 +257,9 @@ fn switches() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn samples_and_intervals() {
-    let Some(payloads) = Payloads::read() else { return };
+    let payloads = Payloads::read();
     let sample =
         Sample { address: 0x82fc_1a45, tid: 3_252, count: 1, in_dpc: false, in_isr: false, priority: 0 };
     assert_eq!(
@@ -275,8 +281,9 @@ fn samples_and_intervals() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn interrupts() {
-    let Some(payloads) = Payloads::read() else { return };
+    let payloads = Payloads::read();
     use InterruptKind::{Dpc, Isr, ThreadedDpc, TimerDpc};
     #[rustfmt::skip]
     let expected = [
@@ -297,8 +304,9 @@ fn interrupts() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn a_stack() {
-    let Some(payloads) = Payloads::read() else { return };
+    let payloads = Payloads::read();
     let decoded = kernel(&payloads.event("StackWalkStackPayloadV2", STACK_WALK, 32));
     let Kernel::StackWalk(StackWalk::Stack { event_time, pid, tid, frames }) = decoded else { panic!() };
     assert_eq!((event_time, pid, tid), (Ticks(0x117_039d_6ebc), 7_828, 1_404));
@@ -310,8 +318,9 @@ fn a_stack() {
 
 /// Every payload of every class, cut at every length: decoded or told to be too short, never a panic.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn cut_payloads() {
-    let Some(payloads) = Payloads::read() else { return };
+    let payloads = Payloads::read();
     for name in payloads.0.keys() {
         let name = name.strip_prefix('k').unwrap();
         for provider in [PROCESS, THREAD, IMAGE, PERF_INFO, STACK_WALK] {
@@ -330,8 +339,8 @@ fn cut_payloads() {
 mod sawbuck {
     use super::*;
 
-    fn decoded<T>(file: &str, mut step: impl FnMut(&Kernel<'_>) -> Option<T>) -> Option<Vec<T>> {
-        let path = data::file(&format!("etl/sawbuck/{file}.etl"))?;
+    fn decoded<T>(file: &str, mut step: impl FnMut(&Kernel<'_>) -> Option<T>) -> Vec<T> {
+        let path = data::file(&format!("etl/sawbuck/{file}.etl"));
         let pointer = if file.contains("_64_") { Pointer::Bits64 } else { Pointer::Bits32 };
         let mut found = Vec::new();
         reading::events(&Recording::open(&[path]).unwrap(), |event| {
@@ -341,10 +350,10 @@ mod sawbuck {
                 found.extend(step(&kernel));
             }
         });
-        Some(found)
+        found
     }
 
-    fn images(file: &str) -> Option<Vec<ImageFields>> {
+    fn images(file: &str) -> Vec<ImageFields> {
         decoded(file, |kernel| match kernel {
             Kernel::Image(image) => Some(image_fields(image)),
             _ => None,
@@ -352,15 +361,16 @@ mod sawbuck {
     }
 
     #[test]
+    #[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
     fn images_of_every_version() {
-        let Some(expected) = images("image_data_32_v2") else { return };
+        let expected = images("image_data_32_v2");
         assert_eq!(expected.len(), 26);
         let program = r"C:\code\sawbuck\src\sawbuck\Debug\test_program.exe";
         let first = (Phase::RundownStart, 0x116_0000, 0x19_e000, 7_644, 0x4ba2_6867, 0xcafe_babe);
         let (phase, base, size, pid, checksum, timestamp, path) = expected[0].clone();
         assert_eq!((phase, base, size, pid, checksum, timestamp), first);
         assert_eq!(path, program);
-        assert_eq!(images("image_data_64_v2").unwrap(), expected);
+        assert_eq!(images("image_data_64_v2"), expected);
 
         // Versions 0 and 1 have no link time; 0 has the process in its header.
         let places = |images: Vec<ImageFields>| -> Vec<(u64, u64, u32, String)> {
@@ -370,15 +380,16 @@ mod sawbuck {
         };
         let expected = places(expected);
         for file in ["image_data_32_v0", "image_data_32_v1", "image_data_64_v0", "image_data_64_v1"] {
-            assert_eq!(places(images(file).unwrap()), expected, "{file}");
+            assert_eq!(places(images(file)), expected, "{file}");
         }
     }
 
     /// Of Vista's files `test_data_64_v1` and `_v2` are left out: their program wrote a size of four bytes, which no
     /// system did.
     #[test]
+    #[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
     fn images_of_vista() {
-        let Some(expected) = images("test_data_32_v2") else { return };
+        let expected = images("test_data_32_v2");
         assert_eq!(expected.len(), 26);
         let without_link_time = |images: Vec<ImageFields>| -> Vec<(Phase, u64, u64, u32, String)> {
             images
@@ -392,11 +403,12 @@ mod sawbuck {
             (Phase::RundownStart, 0x76e1_0000, 0x12_7000, 4_192, r"C:\Windows\system32\ntdll.dll".to_owned())
         );
         for file in ["test_data_32_v0", "test_data_32_v1", "test_data_64_v0"] {
-            assert_eq!(without_link_time(images(file).unwrap()), expected, "{file}");
+            assert_eq!(without_link_time(images(file)), expected, "{file}");
         }
     }
 
     #[test]
+    #[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
     fn processes_of_every_version() {
         for (file, versions_have_rundown) in [
             ("process_data_32_v1", false),
@@ -418,7 +430,6 @@ mod sawbuck {
                 }
                 _ => None,
             });
-            let Some(found) = found else { return };
             let command_line =
                 if versions_have_rundown { r#""C:\Windows\system32\notepad.exe" "# } else { "" };
             let of = |phase| found.iter().filter(move |process| process.0 == phase).cloned();

@@ -6,9 +6,9 @@ use etwprof::symbols::pe::Image;
 
 use crate::support::data;
 
-/// The bytes of a file of the real data; `None` where this machine has none.
-pub fn real(path: &str) -> Option<Vec<u8>> {
-    data::file(path).map(|path| std::fs::read(path).unwrap())
+/// The bytes of a file of the real data.
+pub fn real(path: &str) -> Vec<u8> {
+    std::fs::read(data::file(path)).unwrap()
 }
 
 pub const EVENT_BASED_ASYNC: &str =
@@ -29,8 +29,9 @@ pub const IMAGES: [(&str, (u16, u16), u32, usize); 7] = [
 
 /// The compiler's own list: RVA, length of the body, name.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn every_method_of_the_compilers_map_has_the_maps_name() {
-    let (Some(file), Some(map)) = (real(EVENT_BASED_ASYNC), real(R2RMAP)) else { return };
+    let (file, map) = (real(EVENT_BASED_ASYNC), real(R2RMAP));
     let image = R2rImage::parse(&Image::parse(&file).unwrap()).unwrap();
     let map = String::from_utf8(map).unwrap();
     let mut compared = 0;
@@ -69,9 +70,10 @@ fn map_form(name: &RawName) -> String {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn every_runtime_function_belongs_to_a_named_method() {
     for (path, version, functions, methods) in IMAGES {
-        let Some(file) = real(path) else { return };
+        let file = real(path);
         let image = R2rImage::parse(&Image::parse(&file).unwrap()).unwrap();
         assert_eq!(image.version(), version, "{path}");
         assert_eq!((image.function_count(), image.methods().count()), (functions, methods), "{path}");
@@ -93,8 +95,9 @@ fn every_runtime_function_belongs_to_a_named_method() {
 
 /// Each method's code begins after the end of the one before, or is the very same code.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn methods_are_in_order_and_disjoint_or_the_same_code() {
-    let Some(file) = real(CORELIB) else { return };
+    let file = real(CORELIB);
     let image = R2rImage::parse(&Image::parse(&file).unwrap()).unwrap();
     let (mut end, mut shared) = (0, 0);
     let mut last = 0..0;
@@ -117,8 +120,9 @@ fn methods_are_in_order_and_disjoint_or_the_same_code() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn instantiations_carry_their_type_arguments() {
-    let Some(file) = real(CORELIB) else { return };
+    let file = real(CORELIB);
     let image = R2rImage::parse(&Image::parse(&file).unwrap()).unwrap();
     let names: std::collections::HashSet<String> =
         image.methods().map(|method| method.name().to_string()).collect();
@@ -132,14 +136,15 @@ fn instantiations_carry_their_type_arguments() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn images_without_such_code_say_what_they_are() {
-    let Some(ngen) = real("dotnet/dotnetcore2/2.1.28-x64-ngen/System.Private.CoreLib.dll") else { return };
+    let ngen = real("dotnet/dotnetcore2/2.1.28-x64-ngen/System.Private.CoreLib.dll");
     assert!(matches!(R2rImage::parse(&Image::parse(&ngen).unwrap()), Err(R2rError::Ngen)));
     for path in ["dotnet/dotnetcore2/3.1.23-x64/mscorlib.dll", "dotnet/symstore/HelloWorld.exe"] {
-        let file = real(path).unwrap();
+        let file = real(path);
         assert!(matches!(R2rImage::parse(&Image::parse(&file).unwrap()), Err(R2rError::IlOnly)), "{path}");
     }
-    let native = real("dotnet/symstore/coreclr.dll").unwrap();
+    let native = real("dotnet/symstore/coreclr.dll");
     assert!(matches!(R2rImage::parse(&Image::parse(&native).unwrap()), Err(R2rError::NotManaged)));
 }
 

@@ -59,8 +59,8 @@ struct Everything {
     server: Server,
 }
 
-fn everything() -> Option<Everything> {
-    let root = data::file("pdb")?;
+fn everything() -> Everything {
+    let root = data::file("pdb");
     let mut modules = Vec::new();
     let mut files = Vec::new();
     for (image, pdb, truth, base) in IMAGES {
@@ -80,7 +80,7 @@ fn everything() -> Option<Everything> {
             recording = recording.stack(thread(index, *rva), &[module.at(*rva)]);
         }
     }
-    Some(Everything { bench: Bench::new(recording), modules, server: Server::with_files(files) })
+    Everything { bench: Bench::new(recording), modules, server: Server::with_files(files) }
 }
 
 fn thread(module: usize, rva: u32) -> u32 {
@@ -119,12 +119,13 @@ fn symbolized(image: &Path, pdb: &Path, rvas: impl Iterator<Item = u32>) -> Vec<
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn true_names_through_a_symbol_server() {
-    let Some(Everything { bench, modules, server }) = everything() else { return };
+    let Everything { bench, modules, server } = everything();
     let path = format!("srv*{}*{}", bench.path("cache").display(), server.url());
     let shown = by_thread(&bench, &["--symbols", &path]);
     let folded = by_thread(&bench, &["--symbols", &path, "--offline", "--no-inline"]);
-    let root = data::file("pdb").unwrap();
+    let root = data::file("pdb");
     for (index, ((module, addresses), (image, ..))) in modules.iter().zip(IMAGES).enumerate() {
         // The file that the server sent, from the cache.
         let key = module.pdb_key();
@@ -158,11 +159,12 @@ fn true_names_through_a_symbol_server() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn the_same_names_from_plain_folders() {
-    let Some(Everything { bench, modules: _, server }) = everything() else { return };
+    let Everything { bench, modules: _, server } = everything();
     let path = format!("srv*{}*{}", bench.path("cache").display(), server.url());
     let from_server = by_thread(&bench, &["--symbols", &path]);
-    let root = data::file("pdb").unwrap();
+    let root = data::file("pdb");
     let folder = bench.path("folder");
     fs::create_dir(&folder).unwrap();
     for (_, pdb, ..) in IMAGES.iter().filter(|(_, pdb, ..)| !pdb.ends_with('_')) {
@@ -186,33 +188,30 @@ fn the_same_names_from_plain_folders() {
 }
 
 /// One module with its PDB in a folder of its own.
-fn one(image: &str, base: u64, told: impl FnOnce(Recording, &Module) -> Recording) -> Option<Bench> {
-    let real = data::file(&format!("pdb/{image}"))?;
+fn one(image: &str, base: u64, told: impl FnOnce(Recording, &Module) -> Recording) -> Bench {
+    let real = data::file(&format!("pdb/{image}"));
     let name = real.file_name().unwrap().to_str().unwrap();
     let module = Module::of(&real, &format!(r"C:\app\{name}"), base);
-    Some(Bench::new(told(Recording::of(std::slice::from_ref(&module), Told::Pdb), &module)))
+    Bench::new(told(Recording::of(std::slice::from_ref(&module), Told::Pdb), &module))
 }
 
 fn in_data(folder: &str) -> String {
-    data::file(folder).unwrap().to_str().unwrap().to_owned()
+    data::file(folder).to_str().unwrap().to_owned()
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn a_return_address_belongs_to_the_call_before_it() {
     // In pre_c_initialization, the call at 0x122f is the last instruction that was inlined from set_app_type; the
     // next instruction, 0x1234, is of set_fmode. main is at 0x1000.
-    let Some(bench) =
-        one("symbolic/windows/CrashWithException.exe", 0x7ff6_0000_0000, |recording, module| {
-            let kernel = 0xffff_f800_1234_5678;
-            recording
-                .stack(8, &[module.at(0x1234)])
-                .stack(12, &[module.at(0x105d), module.at(0x1234)])
-                .stack(16, &[kernel, module.at(0x1234)])
-                .stack(20, &[kernel, module.at(0x105d), module.at(0x1234)])
-        })
-    else {
-        return;
-    };
+    let bench = one("symbolic/windows/CrashWithException.exe", 0x7ff6_0000_0000, |recording, module| {
+        let kernel = 0xffff_f800_1234_5678;
+        recording
+            .stack(8, &[module.at(0x1234)])
+            .stack(12, &[module.at(0x105d), module.at(0x1234)])
+            .stack(16, &[kernel, module.at(0x1234)])
+            .stack(20, &[kernel, module.at(0x105d), module.at(0x1234)])
+    });
     let folder = in_data("pdb/symbolic/windows");
     let stacks = by_thread(&bench, &["--symbols", &folder, "--offline"]);
     let named = |names: &[&str]| -> Vec<String> {
@@ -234,15 +233,12 @@ fn a_return_address_belongs_to_the_call_before_it() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn functions_without_padding_between_them() {
     // KphpCaptureStackBackTrace of the ARM64 driver ends where KphCaptureStackBackTrace begins, at 0x16a8.
-    let Some(bench) =
-        one("systeminformer/arm64/systeminformer.sys", 0xffff_f800_1000_0000, |recording, module| {
-            recording.stack(8, &[module.at(0x16a8)]).stack(12, &[module.at(0x10f0), module.at(0x16a8)])
-        })
-    else {
-        return;
-    };
+    let bench = one("systeminformer/arm64/systeminformer.sys", 0xffff_f800_1000_0000, |recording, module| {
+        recording.stack(8, &[module.at(0x16a8)]).stack(12, &[module.at(0x10f0), module.at(0x16a8)])
+    });
     let folder = in_data("pdb/systeminformer/arm64");
     let stacks = by_thread(&bench, &["--symbols", &folder, "--offline"]);
     assert_eq!(stacks[&8], ["systeminformer!KphCaptureStackBackTrace"]);
@@ -251,12 +247,11 @@ fn functions_without_padding_between_them() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn inlined_frames_are_marked_and_lines_are_shown() {
-    let Some(bench) = one("debugpy/attach_amd64.dll", 0x7ffa_0000_0000, |recording, module| {
+    let bench = one("debugpy/attach_amd64.dll", 0x7ffa_0000_0000, |recording, module| {
         recording.stack(8, &[module.at(0x10d2)])
-    }) else {
-        return;
-    };
+    });
     let folder = in_data("pdb/debugpy");
     let args = ["--symbols", &folder, "--offline"];
     let tree = bench.run("convert", &args);
@@ -276,8 +271,9 @@ fn inlined_frames_are_marked_and_lines_are_shown() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn dwarf_and_exports_in_images() {
-    let Some(root) = data::file("pdb") else { return };
+    let root = data::file("pdb");
     let dwarf =
         Module::of(&root.join("dump_syms/basic64-dwarf.dll"), r"C:\app\basic64-dwarf.dll", 0x6_0000_0000);
     let exports = Module::of(&root.join("dump_syms/mozwer.dll"), r"C:\app\mozwer.dll", 0x7_0000_0000);
@@ -312,8 +308,9 @@ fn sym_function(sym: &Path) -> (u32, String) {
 
 /// The trace was recorded in 2016 on .NET Framework 4.6; the PDBs of its three NGEN images were made there.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn methods_of_ngen_images() {
-    let Some(trace) = data::file("etl/perfview/PerfViewData.etl") else { return };
+    let trace = data::file("etl/perfview/PerfViewData.etl");
     let bench = Bench::new(Recording::of(&[], Told::Pdb).stack(8, &[1]));
     let bench = Bench { trace, ..bench };
     let folder = in_data("pdb/perfview/ngen");
@@ -355,7 +352,7 @@ fn methods_of_ngen_images() {
 /// PerfView packed the PDBs of those images into the archive: no flag is needed, and nothing is left behind.
 #[test]
 fn symbols_in_the_archive_of_the_recording_are_used() {
-    let Some(archive) = data::packed("etl/perfview/net.4.5.x86-2016.etl.zip") else { return };
+    let archive = data::packed("etl/perfview/net.4.5.x86-2016.etl.zip");
     let bench = Bench::new(Recording::of(&[], Told::Pdb).stack(8, &[1]));
     let bench = Bench { trace: archive, ..bench };
     let temporary = bench.path("temporary");

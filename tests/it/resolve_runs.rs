@@ -24,8 +24,8 @@ const IMAGES: [(&str, &str); 4] = [
 type OnServer = Vec<(String, Vec<u8>)>;
 
 /// A trace over all images, and what a server has of their PDBs.
-fn several() -> Option<(Bench, OnServer)> {
-    let root = data::file("pdb")?;
+fn several() -> (Bench, OnServer) {
+    let root = data::file("pdb");
     let mut modules = Vec::new();
     let mut on_disk = Vec::new();
     for (number, (image, pdb)) in (1..).zip(IMAGES) {
@@ -41,7 +41,7 @@ fn several() -> Option<(Bench, OnServer)> {
             recording = recording.stack(8, &[module.at(rva)]);
         }
     }
-    Some((Bench::new(recording), on_disk))
+    (Bench::new(recording), on_disk)
 }
 
 fn symbol_path(bench: &Bench, server: &Server) -> String {
@@ -49,8 +49,9 @@ fn symbol_path(bench: &Bench, server: &Server) -> String {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn a_cache_that_was_filled_serves_without_a_network() {
-    let Some((bench, pdbs)) = several() else { return };
+    let (bench, pdbs) = several();
     let server = Server::with_files(pdbs);
     let path = symbol_path(&bench, &server);
     let direct = format!("srv*{}*{}", bench.path("other cache").display(), server.url());
@@ -75,8 +76,9 @@ fn a_cache_that_was_filled_serves_without_a_network() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn two_at_once_share_one_cache() {
-    let Some((bench, pdbs)) = several() else { return };
+    let (bench, pdbs) = several();
     let whole: BTreeSet<String> = pdbs.iter().map(|(path, _)| path[1..].to_owned()).collect();
     let answers: std::collections::HashMap<_, _> = pdbs.into_iter().collect();
     let server = Server::start(move |path, _| match answers.get(path) {
@@ -100,8 +102,9 @@ fn two_at_once_share_one_cache() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn a_kill_at_any_moment_leaves_nothing_that_is_used() {
-    let Some((bench, pdbs)) = several() else { return };
+    let (bench, pdbs) = several();
     let sizes: std::collections::HashMap<_, _> =
         pdbs.iter().map(|(path, file)| (path[1..].to_owned(), file.len())).collect();
     let answers: std::collections::HashMap<_, _> = pdbs.into_iter().collect();
@@ -130,8 +133,9 @@ fn a_kill_at_any_moment_leaves_nothing_that_is_used() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn failures_are_remembered_and_asked_again_on_demand() {
-    let Some((bench, pdbs)) = several() else { return };
+    let (bench, pdbs) = several();
     let answers: std::collections::HashMap<_, _> = pdbs.into_iter().collect();
     let is_there = Arc::new(AtomicBool::new(false));
     let there = Arc::clone(&is_there);
@@ -166,8 +170,9 @@ fn failures_are_remembered_and_asked_again_on_demand() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn files_are_asked_for_in_the_order_of_their_weight() {
-    let Some(root) = data::file("pdb") else { return };
+    let root = data::file("pdb");
     let modules: Vec<Module> = (1..)
         .zip(IMAGES)
         .map(|(number, (image, _))| {

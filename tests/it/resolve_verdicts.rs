@@ -19,17 +19,17 @@ struct Case {
 }
 
 /// A trace with one sample in `image`, which `change` may tell otherwise.
-fn case(image: &str, told: Told, change: impl FnOnce(&mut Module)) -> Option<Case> {
-    let real = data::file(&format!("pdb/{image}"))?;
+fn case(image: &str, told: Told, change: impl FnOnce(&mut Module)) -> Case {
+    let real = data::file(&format!("pdb/{image}"));
     let name = real.file_name().unwrap().to_str().unwrap().to_owned();
     let mut module = Module::of(&real, &format!(r"C:\app\{name}"), BASE);
     change(&mut module);
     let recording = Recording::of(std::slice::from_ref(&module), told);
     let bench = Bench::new(recording.stack(8, &[BASE + u64::from(RVA)]));
-    Some(Case { bench, module, real })
+    Case { bench, module, real }
 }
 
-fn merged() -> Option<Case> {
+fn merged() -> Case {
     case("debugpy/attach_amd64.dll", Told::Pdb, |_| ())
 }
 
@@ -78,15 +78,17 @@ impl Case {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn resolved() {
-    let Some(case) = merged() else { return };
+    let case = merged();
     let folder = case.folder(&[("attach_amd64.pdb", &fs::read(case.pdb()).unwrap())]);
     case.verdict(&["--symbols", &folder], "resolved", "attach_amd64.pdb", true);
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn public_symbols_only() {
-    let Some(real) = data::file("pdb/dump_syms/basic32-min.dll") else { return };
+    let real = data::file("pdb/dump_syms/basic32-min.dll");
     let module = Module::of(&real, r"C:\app\basic32-min.dll", BASE);
     let recording = Recording::of(std::slice::from_ref(&module), Told::Pdb);
     let bench = Bench::new(recording.stack(8, &[module.at(0x6be3)]));
@@ -100,14 +102,15 @@ fn public_symbols_only() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn exports_only_with_the_cause_of_the_missing_pdb() {
-    let Some(case) = case("debugpy/attach_amd64.dll", Told::Pdb, |_| ()) else { return };
+    let case = case("debugpy/attach_amd64.dll", Told::Pdb, |_| ());
     let image = fs::read(&case.real).unwrap();
     // AttachAndRunPythonCode is exported; the sample is in another function, which no export names.
     let folder = case.folder(&[("attach_amd64.dll", &image)]);
     case.verdict(&["--symbols", &folder], "not_found", "not found: ", false);
 
-    let mozwer = data::file("pdb/dump_syms/mozwer.dll").unwrap();
+    let mozwer = data::file("pdb/dump_syms/mozwer.dll");
     let module = Module::of(&mozwer, r"C:\app\mozwer.dll", BASE);
     let recording = Recording::of(std::slice::from_ref(&module), Told::Pdb);
     let bench = Bench::new(recording.stack(8, &[module.at(0x1010)]));
@@ -126,8 +129,9 @@ fn exports_only_with_the_cause_of_the_missing_pdb() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn symbols_that_name_nothing_there() {
-    let Some(real) = data::file("pdb/debugpy/attach_amd64.dll") else { return };
+    let real = data::file("pdb/debugpy/attach_amd64.dll");
     let module = Module::of(&real, r"C:\app\attach_amd64.dll", BASE);
     // In the headers, before the first section.
     let recording =
@@ -142,8 +146,9 @@ fn symbols_that_name_nothing_there() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn not_found_names_each_place_and_its_answer() {
-    let Some(case) = merged() else { return };
+    let case = merged();
     let folder = case.folder(&[]);
     case.verdict(&["--symbols", &folder], "not_found", "not found: ", false);
     let server = Server::start(|_, _| Answer::Status(404, Vec::new()));
@@ -168,6 +173,7 @@ fn on_server_of_image(module: &Module) -> String {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn another_build_is_named_and_never_used() {
     for wrong in ["age", "guid"] {
         let change = |module: &mut Module| match (&mut module.pdb, wrong) {
@@ -175,7 +181,7 @@ fn another_build_is_named_and_never_used() {
             (Some((_, guid, _)), _) => guid[3] ^= 1,
             (None, _) => unreachable!(),
         };
-        let Some(case) = case("debugpy/attach_amd64.dll", Told::Pdb, change) else { return };
+        let case = case("debugpy/attach_amd64.dll", Told::Pdb, change);
         let right = fs::read(case.pdb()).unwrap();
         let folder = case.folder(&[("attach_amd64.pdb", &right)]);
         case.verdict(&["--symbols", &folder], "mismatch", "attach_amd64.pdb: another file: it is ", false);
@@ -193,9 +199,10 @@ fn another_build_is_named_and_never_used() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn a_wrong_file_is_named_even_when_the_right_one_is_found_elsewhere() {
-    let Some(case) = merged() else { return };
-    let wrong = data::file("pdb/samply/WriteArgument.pdb").unwrap();
+    let case = merged();
+    let wrong = data::file("pdb/samply/WriteArgument.pdb");
     let folder = case.folder(&[("attach_amd64.pdb", &fs::read(wrong).unwrap())]);
     let path = format!("{folder};{}", case.pdb().parent().unwrap().display());
     let convert = case.bench.run("convert", &["--symbols", &path, "--offline"]);
@@ -214,8 +221,9 @@ fn a_wrong_file_is_named_even_when_the_right_one_is_found_elsewhere() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn a_damaged_file_is_unreadable() {
-    let Some(case) = merged() else { return };
+    let case = merged();
     let mut bytes = fs::read(case.pdb()).unwrap();
     bytes.truncate(bytes.len() / 2);
     let folder = case.folder(&[("attach_amd64.pdb", &bytes)]);
@@ -223,8 +231,9 @@ fn a_damaged_file_is_unreadable() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn a_small_share_is_skipped() {
-    let Some(real) = data::file("pdb/debugpy/attach_amd64.dll") else { return };
+    let real = data::file("pdb/debugpy/attach_amd64.dll");
     let module = Module::of(&real, r"C:\app\attach_amd64.dll", BASE);
     let mut recording = Recording::of(std::slice::from_ref(&module), Told::Pdb).stack(8, &[module.at(RVA)]);
     for _ in 0..9 {
@@ -244,9 +253,10 @@ fn a_small_share_is_skipped() {
 
 /// An unmerged trace tells no PDB; an image that lies where the trace says tells it.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn the_local_image_tells_the_pdb() {
     for told in [Told::Load, Told::Rundown] {
-        let Some(real) = data::file("pdb/debugpy/attach_amd64.dll") else { return };
+        let real = data::file("pdb/debugpy/attach_amd64.dll");
         let bench = Bench::new(Recording::of(&[], told).stack(8, &[1]));
         let image = bench.path("attach_amd64.dll");
         let module = Module::of(&real, image.to_str().unwrap(), BASE);
@@ -283,8 +293,9 @@ fn the_local_image_tells_the_pdb() {
 
 /// With neither time stamp nor checksum, the file must be older than the recording.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn an_image_without_evidence_must_not_be_written_since() {
-    let Some(real) = data::file("pdb/node-pty/conpty_console_list.node") else { return };
+    let real = data::file("pdb/node-pty/conpty_console_list.node");
     let bench = Bench::new(Recording::of(&[], Told::Rundown).stack(8, &[1]));
     let image = bench.path("conpty_console_list.node");
     let module = Module { checksum: 0, ..Module::of(&real, image.to_str().unwrap(), BASE) };
@@ -307,8 +318,9 @@ fn an_image_without_evidence_must_not_be_written_since() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn hostile_names_find_nothing_and_write_nothing() {
-    let Some(real) = data::file("pdb/debugpy/attach_amd64.dll") else { return };
+    let real = data::file("pdb/debugpy/attach_amd64.dll");
     let long = format!("{}.pdb", "x".repeat(1_000));
     let names = [
         r"..\..\..\x.pdb",
@@ -359,8 +371,9 @@ fn hostile_names_find_nothing_and_write_nothing() {
 
 /// `etwprof symbolize` looks in the same places.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn symbolize_looks_along_the_path() {
-    let Some(case) = merged() else { return };
+    let case = merged();
     let image = case.bench.path("attach_amd64.dll");
     fs::copy(&case.real, &image).unwrap();
     let symbolize = |args: &[&str]| {
@@ -398,8 +411,7 @@ fn symbolize_looks_along_the_path() {
     let folder = case.pdb().parent().unwrap().to_str().unwrap().to_owned();
     assert_eq!(function(symbolize(&["--symbols", &folder, "--offline"]).text()), name);
     // Beside the image, of another build.
-    fs::copy(data::file("pdb/samply/WriteArgument.pdb").unwrap(), case.bench.path("attach_amd64.pdb"))
-        .unwrap();
+    fs::copy(data::file("pdb/samply/WriteArgument.pdb"), case.bench.path("attach_amd64.pdb")).unwrap();
     let both = symbolize(&["--symbols", &folder, "--offline"]);
     assert_eq!(function(both.text()), name);
     assert!(both.stderr.contains("attach_amd64.pdb is not used: another file"), "{}", both.stderr);

@@ -492,12 +492,9 @@ fn work_is_begun_in_the_order_of_the_requests() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn a_real_pair_from_a_compressed_server() {
-    let (Some(image), Some(packed)) =
-        (data::file("pdb/dump_syms/basic32.dll"), data::file("pdb/dump_syms/basic32.pd_"))
-    else {
-        return;
-    };
+    let (image, packed) = (data::file("pdb/dump_syms/basic32.dll"), data::file("pdb/dump_syms/basic32.pd_"));
     let key = pdb_of_image(&image);
     let path = format!("/basic32.pdb/{}/basic32.pd_", key.index());
     let server = Server::with_files([(path, fs::read(&packed).unwrap())]);
@@ -506,7 +503,7 @@ fn a_real_pair_from_a_compressed_server() {
     assert!(lookup.found.is_some(), "{key}: {:?}", lookup.attempts);
 
     // The stripped twin names another PDB: this one is never given for it.
-    let other = pdb_of_image(&data::file("pdb/dump_syms/basic32-min.dll").unwrap());
+    let other = pdb_of_image(&data::file("pdb/dump_syms/basic32-min.dll"));
     assert_ne!(other.id(), key.id());
     let server = always(Answer::File(fs::read(&packed).unwrap()));
     let lookup =

@@ -75,15 +75,15 @@ fn innermost_line(location: &Location) -> Option<u32> {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn functions_and_lines_agree_with_the_dumps() {
     let mut report = String::new();
     let mut failed = false;
     for (dump, image, pdb) in DUMPS {
-        let Some(path) = data::file(&format!("pdb/{dump}")) else { return };
-        let open = |name: Option<&str>| {
-            name.map(|name| Mapped::open(&data::file(&format!("pdb/{name}")).unwrap()).unwrap())
-        };
-        let pdb_path = pdb.and_then(|pdb| data::file(&format!("pdb/{pdb}")));
+        let path = data::file(&format!("pdb/{dump}"));
+        let open =
+            |name: Option<&str>| name.map(|name| Mapped::open(&data::file(&format!("pdb/{name}"))).unwrap());
+        let pdb_path = pdb.map(|pdb| data::file(&format!("pdb/{pdb}")));
         let (image, pdb) = (open(image), open(pdb));
         let image = image.as_deref().map(|bytes| Image::parse(bytes).unwrap());
         let mut symbols = NativeSymbols::open(image.as_ref(), pdb.as_deref()).unwrap();
@@ -140,6 +140,7 @@ fn functions_and_lines_agree_with_the_dumps() {
 }
 
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn ngen_images_have_the_names_of_their_methods() {
     // With each, where its sections begin: the sizes in the PDB, in whole pages. They end at 0xfbf000, 0x979000 and
     // 0x738000, the sizes of the mapped images in PerfViewData.etl.
@@ -148,7 +149,7 @@ fn ngen_images_have_the_names_of_their_methods() {
         ("System", 9_000, [0x1000, 0x13_7000, 0x16_8000, 0x92_f000]),
         ("System.Xml", 7_000, [0x1000, 0xa_9000, 0xb_d000, 0x70_7000]),
     ] {
-        let Some(path) = data::file(&format!("pdb/perfview/ngen/{file}.ni.pdb")) else { return };
+        let path = data::file(&format!("pdb/perfview/ngen/{file}.ni.pdb"));
         let pdb = Mapped::open(&path).unwrap();
         let publics = publics(&path, &sections);
         assert!(publics.len() > count, "{file}: {}", publics.len());

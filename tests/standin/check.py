@@ -11,6 +11,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import checks
 from run import (DATA, DEMO, FOLDER, LIMIT, TRACE_2016, TRACE_X64, WINDOWS_RUN, Run, Target, by_process, convert, environment,
                  expect, program, running, same, total, wine, without_ids)
 
@@ -428,22 +429,12 @@ CHECKS = [
 ]
 
 
-def main():
-    failed = 0
-    for check in (check for check in CHECKS if ONLY in check.__name__):
+def checked(check):
+    def run():
         if DATA == "absent" and hasattr(check, "real"):
-            print(f"SKIPPED {check.__name__}: no real data here", flush=True)
-            continue
-        start = time.time()
-        try:
-            check()
-            print(f"ok      {check.__name__}, {time.time() - start:.1f} s", flush=True)
-        except (AssertionError, subprocess.TimeoutExpired, ValueError, IndexError, KeyError) as error:
-            failed += 1
-            print(f"FAILED  {check.__name__}: {type(error).__name__}: {error}", flush=True)
-    if failed:
-        sys.exit(f"check-live: {failed} failed")
-    print("check-live: all passed")
+            raise checks.Skipped("needs the recordings of ../shared/data")
+        check()
+    return check.__name__, run
 
 
-main()
+checks.run("check-live", [checked(check) for check in CHECKS], ONLY)

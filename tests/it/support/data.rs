@@ -1,75 +1,67 @@
 //! Finds the real data: traces, images and symbol files that others recorded and built.
 //!
 //! It is not part of the project. `ETWPROF_TEST_DATA` names a folder with it, unpacked; without that it is looked
-//! for in `../shared/data` beside the project, and unpacked into `target/data`. Where it is missing, the tests that
-//! need it say so and pass; with `CI=true` they fail, unless `ETWPROF_TEST_DATA=absent` states that this machine
-//! has none.
+//! for in `../shared/data` beside the project, and unpacked into `target/data`. Where there is none, `build.rs` leaves
+//! out `--cfg real_data`, and the tests that need it are ignored. With `CI=true` they run all the same, and fail,
+//! unless `ETWPROF_TEST_DATA=absent` states that this machine has none.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::{env, fs, process, thread};
+use std::{env, fs, process};
 
-/// A file or folder of the real data, by its unpacked path: `data::file("etl/wpr/sonde-test.etl")`.
-///
-/// `None` where this machine has no real data: the test then returns. A wrong path fails the test.
+/// A file or folder of the real data, by its unpacked path: `data::file("etl/wpr/sonde-test.etl")`. Fails the test
+/// where it is missing.
 #[track_caller]
-pub fn file(path: &str) -> Option<PathBuf> {
-    let Some(root) = root() else {
-        report_skip(path);
-        return None;
-    };
+pub fn file(path: &str) -> PathBuf {
+    let root = root();
     let found = root.join(path);
     assert!(found.exists(), "the real data in {} has no {path}", root.display());
-    Some(found)
+    found
 }
 
-/// A file of the real data as it was packed: an archive that [`file`] has only unpacked. `None` as for [`file`].
+/// A file of the real data as it was packed: an archive that [`file`] has only unpacked. Fails as [`file`] does.
 #[track_caller]
-pub fn packed(path: &str) -> Option<PathBuf> {
+pub fn packed(path: &str) -> PathBuf {
     let found = packed_root().join(path);
-    if !found.is_file() {
-        report_skip(path);
-        return None;
-    }
-    Some(found)
+    assert!(found.is_file(), "there is no {}", found.display());
+    found
 }
 
 fn packed_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data")
 }
 
-/// Every trace in the real data, sorted; `None` as for [`file`].
+/// Every trace in the real data, sorted. Fails as [`file`] does.
 #[track_caller]
-pub fn traces() -> Option<Vec<PathBuf>> {
+pub fn traces() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    visit(&file("etl")?, &mut |path, _| {
+    visit(&file("etl"), &mut |path, _| {
         if path.extension().is_some_and(|e| e == "etl") {
             found.push(path.to_owned());
         }
     });
     found.sort();
-    Some(found)
+    found
 }
 
-fn root() -> Option<&'static Path> {
-    static ROOT: OnceLock<Option<PathBuf>> = OnceLock::new();
-    ROOT.get_or_init(find).as_deref()
+fn root() -> &'static Path {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(find)
 }
 
-fn find() -> Option<PathBuf> {
+fn find() -> PathBuf {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     match env::var_os("ETWPROF_TEST_DATA").filter(|v| !v.is_empty()) {
-        Some(value) if value == "absent" => None,
         Some(folder) => {
-            let folder = PathBuf::from(folder);
-            assert!(folder.is_dir(), "ETWPROF_TEST_DATA: no folder {}", folder.display());
-            Some(folder)
+            assert!(Path::new(&folder).is_dir(), "ETWPROF_TEST_DATA: no folder {}", folder.display());
+            PathBuf::from(folder)
         }
         None => {
             let packed = packed_root();
-            packed.join("unpack.py").is_file().then(|| unpacked(&packed, &project.join("target")))
+            let script = packed.join("unpack.py");
+            assert!(script.is_file(), "the real data is missing: there is no {}", script.display());
+            unpacked(&packed, &project.join("target"))
         }
     }
 }
@@ -123,17 +115,4 @@ fn visit(folder: &Path, seen: &mut impl FnMut(&Path, u64)) {
             seen(&entry.path(), metadata.len());
         }
     }
-}
-
-/// Says on the real stderr, which the test harness does not capture, that a test did not check what it is for.
-fn report_skip(path: &str) {
-    let stated = env::var_os("ETWPROF_TEST_DATA").is_some_and(|v| v == "absent");
-    assert!(
-        stated || env::var_os("CI").is_none_or(|v| v != "true"),
-        "CI=true, and the real data is missing ({path}): set ETWPROF_TEST_DATA to its folder, or to `absent`"
-    );
-    let current = thread::current();
-    let test = current.name().unwrap_or("a test");
-    let line = format!("SKIPPED {test}: no real data here ({path}); see ETWPROF_TEST_DATA\n");
-    let _ = std::io::stderr().write_all(line.as_bytes());
 }
