@@ -107,6 +107,21 @@ fn every_file_reads_to_its_end() {
     }
 }
 
+/// The header may be wrong about the buffers' size: 41 buffers of 1 MiB are read by their own.
+#[test]
+fn a_wrong_buffer_size_in_the_header_costs_nothing() {
+    let Some(file) = data::file("etl/etwanalyzer/TraceLoggingTester.etl") else { return };
+    let bytes = fs::read(file).unwrap();
+    for size in [131_072u32, 65_536, 16_384] {
+        let mut bytes = bytes.clone();
+        bytes[0x68..0x6c].copy_from_slice(&size.to_le_bytes());
+        let recording = Recording::from_bytes("patched.etl", bytes).unwrap();
+        let mut events = 0;
+        reading::events(&recording, |_| events += 1);
+        assert_eq!(events, 172_714, "{size}");
+    }
+}
+
 const SESSION: [&str; 4] =
     ["diaghub.etl", "diaghub.kernel.1.etl", "diaghub.user_paged.1.etl", "diaghub.user_injected.1.etl"];
 
