@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 
-use etwprof::profile::{Filter, Naming, Profile};
-use etwprof::symbols::{Function, Names};
+use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
+use etwprof::report::{flamegraph, folded};
+use etwprof::symbols::{Function, FunctionName, Names};
 use etwprof::trace::ModuleId;
 
 use crate::stacks::{machine, stacks};
@@ -72,4 +73,37 @@ fn a_return_address_at_the_end_of_a_module_is_of_that_module() {
         &[A + 0x1000],
     );
     assert_eq!(stacks(etl), ["a.exe: a!0x1000 a!0x10", "a.exe: next!0x0"]);
+}
+
+/// Names every address `adds 400`, as F# and scripts may.
+struct Adds([Function; 1]);
+
+impl Names for Adds {
+    fn functions(&self, _: ModuleId, _: u64) -> &[Function] {
+        &self.0
+    }
+}
+
+/// In folded stacks a number behind a blank is a count, and of two counts the first is another run's: the picture would
+/// be a comparison then, and the name cut.
+#[test]
+fn a_name_that_ends_in_a_number_is_no_comparison() {
+    let trace = reading::synthetic(with_modules().sampled(0, START + 100, 40, 41, &[A + 0x10, A + 0x20]));
+    let name = FunctionName::Text("adds 400".into());
+    let names = Adds([Function { name, file: None, line: None, inlined: false, approximate: false }]);
+    let profile = Profile::new(&trace, &Filter::default(), &names, Naming::default());
+    let tree = CallTree::new(&profile, &trace, Grouping { by_process: true, by_thread: true });
+    let mut out = Vec::new();
+    folded::write(&mut out, &tree).unwrap();
+    let folded = String::from_utf8(out).unwrap();
+    assert_eq!(folded, "a.exe (40);thread 41;a!adds\u{a0}400;a!adds\u{a0}400 1\n");
+    // As flamegraph.pl and inferno look for a second count.
+    let (stack, _) = folded.trim_end().rsplit_once(' ').unwrap();
+    assert!(!stack.rsplit_once(' ').unwrap().1.bytes().all(|byte| byte.is_ascii_digit()));
+    let mut out = Vec::new();
+    let options = flamegraph::Options { title: "t".into(), subtitle: String::new() };
+    flamegraph::write(&mut out, &tree, &options).unwrap();
+    let svg = String::from_utf8(out).unwrap();
+    let titles = svg.matches("<title>a!adds\u{a0}400 (1 samples, 100.00%)</title>");
+    assert_eq!(titles.count(), 2, "{svg}");
 }
