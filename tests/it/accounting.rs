@@ -63,18 +63,22 @@ fn classes_of_samples_in_the_x64_trace() {
     let trace = reading::file(&file);
     let count = |of: &dyn Fn(&Sample) -> bool| trace.samples.iter().filter(|sample| of(sample)).count();
 
-    assert_eq!(count(&|s| s.context == Context::Idle), 73_208);
+    assert_eq!(trace.idle.samples, 73_208);
     assert_eq!(count(&|s| s.tid == 0 && s.context == Context::Dpc), 84);
     assert_eq!(count(&|s| s.tid == 0 && s.context == Context::Isr), 21);
     assert_eq!(count(&|s| s.tid != 0 && s.context == Context::Thread), 6_185);
     assert_eq!(count(&|s| s.tid != 0 && s.context == Context::Dpc), 23);
     assert_eq!(count(&|s| s.tid != 0 && s.context == Context::Isr), 7);
-    let per_processor: Vec<usize> = (0..8).map(|cpu| count(&|s| s.processor == cpu)).collect();
+    let idle = |cpu| trace.idle.by_processor.get(&cpu).copied().unwrap_or(0) as usize;
+    let per_processor: Vec<usize> = (0..8).map(|cpu| idle(cpu) + count(&|s| s.processor == cpu)).collect();
     assert_eq!(per_processor, [9_946, 9_951, 9_910, 9_937, 9_952, 9_948, 9_944, 9_940]);
-    assert_eq!(count(&|s| s.weight == 10_000), 79_528, "1 ms each");
+    assert_eq!(count(&|s| s.weight == 10_000), 79_528 - 73_208, "1 ms each");
+    assert_eq!(trace.idle.by_weight, [(10_000, 73_208)].into());
+    let (first, last) = trace.idle.span.unwrap();
+    assert!(trace.clock.seconds(first) > 0.0 && trace.clock.seconds(last) < 11.0);
 
     let interrupt = |s: &Sample| matches!(s.context, Context::Dpc | Context::Isr);
-    let kernel_only = |s: &Sample| s.context != Context::Idle && s.parts() == Parts::Kernel;
+    let kernel_only = |s: &Sample| s.parts() == Parts::Kernel;
     let pid = |s: &Sample| trace.process(s.process).unwrap().pid;
     assert_eq!(count(&|s| kernel_only(s) && interrupt(s)), 134, "interrupts have no user part");
     assert_eq!(count(&|s| kernel_only(s) && !interrupt(s) && pid(s) == 4), 102, "System has no user mode");
@@ -185,8 +189,7 @@ fn kept_by_hand(trace: &Trace, filter: &Filter) -> u64 {
         let seconds = trace.clock.seconds(sample.time);
         let named = filter.names.iter().any(|name| name.eq_ignore_ascii_case(&process.name));
         let all = filter.pids.is_empty() && filter.names.is_empty();
-        sample.context != Context::Idle
-            && (all || named || filter.pids.contains(&process.pid))
+        (all || named || filter.pids.contains(&process.pid))
             && (filter.tids.is_empty() || filter.tids.contains(&sample.tid))
             && filter.from.is_none_or(|from| from <= seconds)
             && filter.to.is_none_or(|to| seconds < to)
