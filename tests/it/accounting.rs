@@ -2,6 +2,7 @@
 
 mod oracle;
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -160,6 +161,48 @@ fn filters_lose_no_sample() {
     assert!(0 < thread.kept && thread.kept <= named.kept);
     assert_eq!(thread.kept, samples(&["--tid", "3680", "--pid", "3676"]).kept);
     assert_eq!(samples(&["--tid", "3680", "--pid", "4"]).kept, 0);
+}
+
+/// A method has one name, whatever else is shown: what is kept of a trace reads as it does in the whole.
+#[test]
+fn the_name_of_a_method_does_not_depend_on_the_filter() {
+    for path in [X64, WINDOWS_7] {
+        let Some(file) = data::file(path) else { return };
+        let folded = |filter: &[&str]| {
+            let args = [OsStr::new("convert"), file.as_os_str(), OsStr::new("-f"), OsStr::new("folded")];
+            let filter = ["--offline"].iter().chain(filter).map(OsStr::new);
+            command::etwprof(args.into_iter().chain(filter)).success().text().to_owned()
+        };
+        let whole = folded(&[]);
+        let whole: HashSet<&str> = whole.lines().collect();
+        let mut lines = 0;
+        for process in info(&file)["processes"].as_array().unwrap() {
+            if number(process, "/samples") > 0 {
+                let one = folded(&["--pid", &process["pid"].to_string()]);
+                let other: Vec<&str> = one.lines().filter(|line| !whole.contains(line)).collect();
+                assert_eq!(other, [""; 0], "{path}");
+                lines += one.lines().count();
+            }
+        }
+        assert_eq!(lines, whole.len());
+    }
+}
+
+/// The share of samples with a known function is that of leaves with a name, wherever it is from.
+#[test]
+fn the_share_of_known_functions_is_that_of_named_leaves() {
+    let Some(file) = data::file(X64) else { return };
+    let args = [OsStr::new("convert"), file.as_os_str(), OsStr::new("-f"), OsStr::new("folded")];
+    let output = command::etwprof(args.into_iter().chain([OsStr::new("--offline")])).success();
+    let (mut named, mut all) = (0, 0);
+    for (stack, samples) in output.text().lines().filter_map(|line| line.rsplit_once(' ')) {
+        let leaf = stack.rsplit(';').next().unwrap();
+        let samples: u64 = samples.parse().unwrap();
+        named += if leaf.starts_with("0x") || leaf.contains("!0x") { 0 } else { samples };
+        all += samples;
+    }
+    let share = format!("functions are known for {:.1}% of the samples;", 100.0 * named as f64 / all as f64);
+    assert!(named > 0 && output.stderr.contains(&share), "{share} {}", output.stderr);
 }
 
 struct Balance {
