@@ -15,7 +15,7 @@ pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
     let format = args.output.format()?;
     let loaded = load::trace(&args.files, quiet)?;
     load::warn(&loaded, quiet);
-    if loaded.trace.samples.is_empty() {
+    if loaded.trace.sample_count() == 0 {
         bail!(
             "{} has no CPU samples; `etwprof events` tells what it has (record with the kernel's PROFILE flag)",
             args.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use etwprof::etl;
-use etwprof::profile::{self, Filter, Naming, Profile};
+use etwprof::profile::{Filter, Naming, Profile};
 use etwprof::report::{bytes, count, one_line};
 use etwprof::symbols::lookup::Attempt;
 use etwprof::symbols::path::{Element, SymbolPath, Tier};
@@ -17,7 +17,7 @@ use etwprof::symbols::resolver::{self, Hit, ModuleReport, Options, Symbols};
 use etwprof::symbols::sources::SourceReport;
 use etwprof::symbols::store::{Progress, Store, StoreOptions, user_cache};
 use etwprof::symbols::verdict::Verdict;
-use etwprof::symbols::{Names, Unnamed, Wanted};
+use etwprof::symbols::{Unnamed, Wanted};
 use etwprof::trace::{Trace, file_name};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -51,7 +51,8 @@ pub(super) fn named(
         return Ok(Named { profile, symbols: Symbols::default() });
     }
     let wanted = Wanted::default();
-    let bare = Profile::new(trace, filter, &wanted, naming);
+    // Nobody reads the names of this one.
+    let bare = Profile::new(trace, filter, &wanted, Naming { raw: true, ..naming });
     let samples = bare.samples_by_module();
     let hits = wanted.addresses().into_iter().map(|(module, rvas)| Hit {
         module,
@@ -172,8 +173,8 @@ pub(super) fn closing_lines(trace: &Trace, named: &Named) {
     let known: usize = modules.iter().map(|module| module.named).sum();
     let kept = named.profile.balance.kept;
     anstream::eprintln!(
-        "functions are known for {:.1}% of the samples, {} of {} addresses, in {} of {} modules",
-        percent(named_leaves(trace, named), kept),
+        "functions are known for {:.1}% of the samples; symbols name {} of {} addresses in {} of {} modules",
+        percent(named.profile.named_leaves(), kept),
         count(known as u64),
         count(addresses as u64),
         modules.iter().filter(|module| module.named > 0).count(),
@@ -220,19 +221,6 @@ pub(super) fn not_used(attempt: &Attempt) {
 
 fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
-}
-
-/// Samples whose interrupted instruction lies in a function that is known.
-fn named_leaves(trace: &Trace, named: &Named) -> u64 {
-    let is_named = |sample: &&profile::Sample| {
-        let kernel = trace.is_kernel_address(sample.address);
-        let located = trace.mappings.at(sample.process, sample.address, kernel, sample.time);
-        let mapping = located.mapping.and_then(|index| trace.mappings.get(index));
-        mapping.is_some_and(|mapping| {
-            !named.symbols.functions(mapping.module, sample.address - mapping.base).is_empty()
-        })
-    };
-    named.profile.samples.iter().filter(is_named).count() as u64
 }
 
 /// One module as `etwprof symbols --json` prints it.

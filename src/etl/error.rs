@@ -52,7 +52,7 @@ pub enum EtlError {
         /// The limit for all members together, in bytes.
         limit: u64,
     },
-    /// Two files whose clocks do not agree are not parts of one recording.
+    /// Two files of different machines, or of different runs of one, are not parts of one recording.
     #[error("{} and {} are not parts of one recording: {reason}; convert them one by one", first.display(), second.display())]
     NotOneRecording {
         /// The first file.
@@ -60,7 +60,15 @@ pub enum EtlError {
         /// The file that does not fit it.
         second: PathBuf,
         /// How they differ.
-        reason: &'static str,
+        reason: String,
+    },
+    /// Two files with the same bytes: every sample would count twice.
+    #[error("{} and {} are the same recording; name it once", first.display(), second.display())]
+    Twice {
+        /// The first file.
+        first: PathBuf,
+        /// Its copy, or the same file again.
+        second: PathBuf,
     },
     /// No file was given.
     #[error("no recording was given")]

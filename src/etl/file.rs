@@ -196,27 +196,59 @@ impl<'a> Index<'a> {
         BufferHeader::read(self.bytes.get(offset..)?).filter(BufferHeader::plausible)
     }
 
-    /// The header's size; or where that leads into nowhere or across another buffer, a better one: the session's size
-    /// where that leads to a buffer, else up to the next buffer inside.
+    /// The header's size, which is believed where it leads to a buffer or to the end of the file: buffers may be larger
+    /// than the session's size, too. Else a better one: the session's where that leads to a row of buffers, else up to
+    /// the next buffer inside.
     fn trusted_size(&mut self, offset: usize, header: &BufferHeader) -> usize {
         let size = header.size as usize;
-        let leads = |size: usize| {
-            let next = offset + size;
-            next == self.bytes.len() || next < self.bytes.len() && self.header_at(next).is_some()
-        };
         let usual = Some(self.session_size).filter(|usual| !header.compressed() && *usual >= buffer::HEADER);
         if usual == Some(size) {
             return size;
         }
-        let better = match usual.filter(|usual| leads(*usual)) {
-            Some(usual) if usual < size || !leads(size) => Some(usual),
-            _ if leads(size) => None,
-            _ => self.find_buffer(offset + buffer::HEADER..offset + size).map(|next| next - offset),
+        let usual = usual.filter(|usual| header.saved as usize <= *usual);
+        let next = offset + size;
+        let leads = next == self.bytes.len() || self.header_at(next).is_some();
+        let better = match usual {
+            usual if leads => usual.filter(|usual| self.is_filled(offset + usual..next)),
+            Some(usual) if self.is_row(offset + usual) => Some(usual),
+            _ => self.find_buffer(offset + buffer::HEADER..next).map(|next| next - offset),
         };
         if better.is_some() {
             self.report(offset, DamageKind::BufferSize { size: header.size });
         }
         better.unwrap_or(size)
+    }
+
+    /// True where buffers of the session's size fill these places without a gap.
+    fn is_filled(&self, places: Range<usize>) -> bool {
+        let is_usual = |place| self.header_at(place).is_some_and(|header| self.is_usual(&header));
+        let usual = self.session_size;
+        let mut starts = places.clone().step_by(usual);
+        !places.is_empty() && places.len().is_multiple_of(usual) && starts.all(is_usual)
+    }
+
+    fn is_usual(&self, header: &BufferHeader) -> bool {
+        header.size as usize == self.session_size
+    }
+
+    /// True where several buffers follow each other, or as many as come before the file ends. A single header may be an
+    /// accident: in files of the logger 0, up to 2.7 % of all places look like one, but at none of 140,000 of them three
+    /// in a row were found.
+    fn is_row(&self, start: usize) -> bool {
+        const SEVERAL: usize = 3;
+        let mut place = start;
+        for _ in 0..SEVERAL {
+            if place == self.bytes.len() {
+                return true;
+            }
+            let Some(header) = self.header_at(place) else { return false };
+            place += header.size as usize;
+            // A file that was cut ends inside a buffer.
+            if place > self.bytes.len() {
+                return self.is_usual(&header);
+            }
+        }
+        true
     }
 
     fn add(&mut self, offset: usize, size: usize, header: &BufferHeader) {
@@ -290,7 +322,9 @@ impl<'a> Index<'a> {
         // Sizes are multiples of the smallest that Windows gives a buffer, and so are the places.
         const SMALLEST: usize = 512;
         let mut aligned = (places.start.next_multiple_of(SMALLEST)..places.end).step_by(SMALLEST);
-        aligned.find(|next| self.header_at(*next).is_some())
+        aligned.find(|next| {
+            self.header_at(*next).is_some_and(|header| self.is_usual(&header) || self.is_row(*next))
+        })
     }
 
     /// True where a compressed buffer starts and another one, or the end of the file, follows it.

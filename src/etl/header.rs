@@ -25,6 +25,8 @@ pub struct LogHeader {
     pub cpu_mhz: u32,
     /// When the log was closed; FILETIME, 0 if it never was.
     pub end: i64,
+    /// When the machine was started; FILETIME, 0 where the writer left it out.
+    pub boot: i64,
     /// The session's name; `Relogger` in files that were merged.
     pub session: String,
     /// The clock of all its times.
@@ -115,8 +117,7 @@ pub(super) fn read(event: &Event<'_>) -> Option<LogHeader> {
     let (events_lost, cpu_mhz) = (r.u32()?, r.u32()?);
     r.skip(2 * event.pointer.bytes())?; // LoggerName, LogFileName: addresses in a process long gone.
     r.skip(172 + 4)?; // TIME_ZONE_INFORMATION and padding.
-    r.skip(8)?; // BootTime.
-    let (perf_frequency, start) = (r.u64()?, r.i64()?);
+    let (boot, perf_frequency, start) = (r.i64()?, r.u64()?, r.i64()?);
     let (clock_kind, buffers_lost) = (r.u32()?, r.u32()?);
     let session = r.utf16().to_string();
     let (kind, frequency) = match clock_kind {
@@ -136,6 +137,7 @@ pub(super) fn read(event: &Event<'_>) -> Option<LogHeader> {
         buffers_lost,
         cpu_mhz,
         end,
+        boot,
         session,
         clock: Clock { kind, frequency: frequency.max(1), base: event.time, base_utc },
     })

@@ -1,6 +1,9 @@
 //! A recording: the files that belong together, read as one trace.
 
+use std::hash::BuildHasher;
 use std::path::Path;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::event::Event;
 use crate::mmap::Mapped;
@@ -54,10 +57,13 @@ impl Recording {
 
     fn of(files: Vec<LogFile>) -> Result<Recording, EtlError> {
         let [first, others @ ..] = files.as_slice() else { return Err(EtlError::Nothing) };
+        if let Some((first, second)) = twice(&files) {
+            let (first, second) = (first.path().to_owned(), second.path().to_owned());
+            return Err(EtlError::Twice { first, second });
+        }
         let mut clock = first.header().clock;
         for file in others {
-            let reason = differs(&first.header().clock, &file.header().clock);
-            if let Some(reason) = reason {
+            if let Some(reason) = differs(first.header(), file.header()) {
                 let (first, second) = (first.path().to_owned(), file.path().to_owned());
                 return Err(EtlError::NotOneRecording { first, second, reason });
             }
@@ -117,14 +123,37 @@ impl Recording {
     }
 }
 
-/// How two clocks differ, if they cannot belong to one recording.
-fn differs(a: &Clock, b: &Clock) -> Option<&'static str> {
-    if a.kind != b.kind {
-        return Some("they use different clocks");
+/// Two files with the same bytes, if there are any. Only files of one size are looked into.
+fn twice(files: &[LogFile]) -> Option<(&LogFile, &LogFile)> {
+    let mut sizes: FxHashMap<usize, u32> = FxHashMap::default();
+    files.iter().for_each(|file| *sizes.entry(file.bytes.len()).or_default() += 1);
+    let mut seen: FxHashMap<u64, &LogFile> = FxHashMap::default();
+    let alike = files.iter().filter(|file| sizes.get(&file.bytes.len()).is_some_and(|files| *files > 1));
+    alike.into_iter().find_map(|file| {
+        let bytes: &[u8] = &file.bytes;
+        let first = seen.insert(FxBuildHasher.hash_one(bytes), file)?;
+        (first.bytes[..] == *bytes).then_some((first, file))
+    })
+}
+
+/// How two files differ, if they cannot be parts of one recording.
+fn differs(a: &LogHeader, b: &LogHeader) -> Option<String> {
+    if a.clock.kind != b.clock.kind {
+        return Some("they use different clocks".to_owned());
     }
-    if a.frequency != b.frequency {
-        return Some("their clocks run at different frequencies");
+    if a.clock.frequency != b.clock.frequency {
+        return Some("their clocks run at different frequencies".to_owned());
     }
-    let skew = (i128::from(a.filetime(b.base)) - i128::from(b.base_utc)) as f64 / 1e7;
-    (skew.abs() > CLOCK_TOLERANCE_SECONDS).then_some("they were recorded in different runs of the machine")
+    // What a writer does not say it leaves at 0.
+    let differ = |a: u32, b: u32| a != b && a != 0 && b != 0;
+    if differ(a.processors, b.processors) {
+        return Some(format!("their machines have {} and {} processors", a.processors, b.processors));
+    }
+    if differ(a.os_build, b.os_build) {
+        return Some(format!("their machines run Windows builds {} and {}", a.os_build, b.os_build));
+    }
+    let booted = if a.boot != 0 && b.boot != 0 { i128::from(a.boot) - i128::from(b.boot) } else { 0 };
+    let skew = i128::from(a.clock.filetime(b.clock.base)) - i128::from(b.clock.base_utc);
+    let apart = |filetime: i128| (filetime as f64 / 1e7).abs() > CLOCK_TOLERANCE_SECONDS;
+    (apart(booted) || apart(skew)).then(|| "they were recorded in different runs of the machine".to_owned())
 }

@@ -41,7 +41,7 @@ pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names, naming: N
     };
     let samples = kept.into_iter().map(|sample| builder.sample(sample)).collect();
     let Builder { mut frames, stacks, methods, .. } = builder;
-    name_methods(&mut frames, methods, naming.parameters);
+    name_methods(&mut frames, methods, trace, naming.parameters);
     Profile { frames, stacks, samples, balance }
 }
 
@@ -113,9 +113,6 @@ impl<T> Remembered<T> {
 /// Frames of addresses that are remembered at once.
 const MOST_REMEMBERED: usize = 1 << 22;
 
-/// The System process; its threads have no user mode.
-const SYSTEM_PID: u32 = 4;
-
 impl<'a> Builder<'a> {
     fn sample(&mut self, sample: &trace::Sample) -> Sample {
         let trace::Sample { time, address, process, tid, thread, processor, weight, context, .. } = *sample;
@@ -148,9 +145,10 @@ impl<'a> Builder<'a> {
         let (mut from, mut until) = (Ticks(i64::MIN), Ticks(i64::MAX));
         let heading = self.remark(path).map(|remark| self.intern(Frame::heading(remark.into())));
         let mut node = self.stacks.extend(None, heading.into_iter());
-        let leaf = 0;
-        for (depth, address) in addresses.into_iter().enumerate().rev() {
-            let site = Site { process: path.process, address, is_return: depth != leaf };
+        for (depth, address) in addresses.iter().copied().enumerate().rev() {
+            let callee = depth.checked_sub(1).and_then(|depth| addresses.get(depth)).copied();
+            let is_return = callee.is_some_and(|callee| !self.is_trap(address, callee));
+            let site = Site { process: path.process, address, is_return };
             let chain = self.address(site, time);
             (from, until) = (from.max(chain.from), until.min(chain.until));
             let (start, end) = chain.value;
@@ -161,14 +159,22 @@ impl<'a> Builder<'a> {
         Remembered { value: node.unwrap_or(NodeId(0)), from, until }
     }
 
+    /// True where user code at `address` did not call the kernel's code above it but was interrupted: by a system call,
+    /// behind which it goes on, or by a fault, which it will take again. The address is that of an instruction then, and
+    /// not the one behind a call.
+    fn is_trap(&self, address: u64, callee: u64) -> bool {
+        !self.trace.is_kernel_address(address) && self.trace.is_kernel_address(callee)
+    }
+
     /// What has to be said of a stack before its frames.
     fn remark(&self, path: &Path) -> Option<&'static str> {
-        let pid = self.trace.process(path.process).map_or(0, |process| process.pid);
         match (path.context, path.alone) {
             (Context::Dpc, _) => Some("[DPC]"),
             (Context::Isr, _) => Some("[ISR]"),
             (_, Some(_)) => Some("[no stack]"),
-            _ if path.user.is_none() && pid != SYSTEM_PID && pid != 0 => Some("[user stack missing]"),
+            _ if path.user.is_none() && !self.trace.is_kernel_only(path.process) => {
+                Some("[user stack missing]")
+            }
             _ => None,
         }
     }

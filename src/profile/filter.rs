@@ -74,13 +74,15 @@ impl Filter {
         let from = self.from.map(|seconds| trace.clock.at(seconds));
         let to = self.to.map(|seconds| trace.clock.at(seconds));
         let in_time = |time: Ticks| from.is_none_or(|from| from <= time) && to.is_none_or(|to| time < to);
-        let mut balance = Balance::default();
+        let mut balance = Balance {
+            total: trace.sample_count(),
+            idle: trace.idle.samples,
+            filtered_by_process: trace.unwanted,
+            ..Balance::default()
+        };
         let mut kept = Vec::new();
         for sample in &trace.samples {
-            balance.total += 1;
-            if sample.context == Context::Idle {
-                balance.idle += 1;
-            } else if !processes.get(sample.process.0 as usize).copied().unwrap_or(true) {
+            if !processes.get(sample.process.0 as usize).copied().unwrap_or(true) {
                 balance.filtered_by_process += 1;
             } else if !self.tids.is_empty() && !self.tids.contains(&sample.tid) {
                 balance.filtered_by_thread += 1;
@@ -110,7 +112,7 @@ impl Balance {
         match sample.context {
             Context::Dpc => self.dpc += 1,
             Context::Isr => self.isr += 1,
-            Context::Thread | Context::Idle => {}
+            Context::Thread => {}
         }
         *match sample.parts() {
             Parts::User => &mut self.stacks.user_only,

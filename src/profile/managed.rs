@@ -1,11 +1,14 @@
-//! Frames of .NET methods. Which readable form of a name is enough depends on the other methods that are shown, so such
-//! a frame gets its text when all are known.
+//! Frames of .NET methods. Which readable form of a name is enough depends on the other methods of its module, so such a
+//! frame gets its text when all are known. Those of the whole trace count, shown or not: a method has one name, whatever
+//! samples are kept.
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::symbols::Precompiled;
 use crate::symbols::managed::RawName;
 use crate::symbols::managed::names::{distinct, tier};
 use crate::trace::Trace;
-use crate::trace::code::{Body, BodyKind, Host};
+use crate::trace::code::{Body, BodyKind, Host, MethodName};
 
 use super::category::Category;
 use super::frame::{Frame, FrameId, Naming, cut};
@@ -116,15 +119,61 @@ fn module_prefix(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("{}!", cut(name)) }
 }
 
-/// Gives methods their readable names. The methods of one module are told apart.
-pub(super) fn name_methods(frames: &mut [Frame], mut methods: Vec<(FrameId, Method)>, parameters: bool) {
+/// Gives methods their readable names. No two methods of a module get the same, those of `trace` that have
+/// no sample among them.
+pub(super) fn name_methods(
+    frames: &mut [Frame],
+    mut methods: Vec<(FrameId, Method)>,
+    trace: &Trace,
+    parameters: bool,
+) {
     methods.sort_by(|(_, a), (_, b)| a.module.cmp(&b.module));
+    let others = other_names(trace, &methods);
     for of_module in methods.chunk_by(|(_, a), (_, b)| a.module == b.module) {
-        let names = distinct(of_module.iter().map(|(_, method)| &method.name), parameters);
+        let also = of_module.first().and_then(|(_, method)| others.get(method.module.as_str()));
+        let shown = of_module.iter().map(|(_, method)| &method.name);
+        let names = distinct(shown.chain(also.into_iter().flatten()), parameters);
         for ((id, method), name) in of_module.iter().zip(names) {
             if let Some(frame) = frames.get_mut(id.0 as usize) {
                 frame.text = method.text(&name);
             }
         }
     }
+}
+
+/// The names of all methods in `trace` that may read like one of `methods`, by `module!`: those of the same types.
+fn other_names<'m>(trace: &Trace, methods: &'m [(FrameId, Method)]) -> FxHashMap<&'m str, Vec<RawName>> {
+    let mut others: FxHashMap<&str, Vec<RawName>> = FxHashMap::default();
+    if methods.is_empty() {
+        return others;
+    }
+    let types: FxHashMap<(&str, &str), &str> = methods
+        .iter()
+        .map(|(_, method)| ((&*method.module, outer_type(&method.name.type_name)), &*method.module))
+        .collect();
+    let modules: Vec<String> =
+        trace.code.modules().iter().map(|module| module_prefix(module.name())).collect();
+    let mut known: FxHashSet<(&str, MethodName<'_>)> = FxHashSet::default();
+    let bodies = trace.code.bodies().iter();
+    for body in bodies.filter(|body| !matches!(body.kind, BodyKind::Script | BodyKind::Helper)) {
+        let module = body.module.and_then(|module| modules.get(module.0 as usize));
+        let Some((module, name)) = module.zip(trace.code.name(body)) else { continue };
+        let Some(module) = types.get(&(module.as_str(), outer_type(name.type_name))).copied() else {
+            continue;
+        };
+        if known.insert((module, name)) {
+            others.entry(module).or_default().push(RawName {
+                type_name: name.type_name.to_owned(),
+                method: name.method.to_owned(),
+                type_args: String::new(),
+                signature: name.signature.to_owned(),
+            });
+        }
+    }
+    others
+}
+
+/// The name of the outermost type, with which every readable form begins, without its arity.
+fn outer_type(type_name: &str) -> &str {
+    type_name.split(['`', '+', '[', '<']).next().unwrap_or_default()
 }

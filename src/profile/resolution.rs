@@ -8,7 +8,7 @@ use crate::trace::ProcessId;
 
 use super::category::Category;
 use super::unresolved::Unresolved;
-use super::{Frame, Profile};
+use super::{Frame, Profile, Sample};
 
 /// Frames of kept samples by what they are, each counted once for every sample that it is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,6 +86,13 @@ impl Profile {
             }
         }
         processes
+    }
+
+    /// How many kept samples have a leaf with a name: a function in an image, or code that a runtime named.
+    pub fn named_leaves(&self) -> u64 {
+        let leaf = |sample: &Sample| self.frame(self.stacks.value(sample.stack)?);
+        let is_named = |sample: &&Sample| leaf(sample).is_some_and(|leaf| leaf.unresolved.is_none());
+        self.samples.iter().filter(is_named).count() as u64
     }
 
     /// The kept samples by the category of their leaf; every kind of code is there.

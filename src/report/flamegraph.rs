@@ -52,7 +52,7 @@ fn palette(tree: &CallTree) -> PaletteMap {
     palette.insert(ROOT, colour(Category::Heading, ROOT));
     for (_, node) in tree.nodes() {
         if let Some(frame) = tree.frame(node) {
-            let name = folded::name(&frame.text);
+            let name = folded::name(frame);
             let colour = colour(frame.category, &name);
             palette.insert(name, colour);
         }

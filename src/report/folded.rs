@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::profile::CallTree;
+use crate::profile::{CallTree, Category, Frame};
 
 use super::text::one_line;
 
@@ -18,30 +18,53 @@ pub fn write(out: &mut impl Write, tree: &CallTree) -> io::Result<()> {
 pub(super) fn lines(tree: &CallTree) -> impl Iterator<Item = String> + '_ {
     let leaves = tree.nodes().filter(|(_, node)| node.leaf > 0);
     leaves.map(|(id, node)| {
-        let mut frames: Vec<String> = tree.path(id).map(|frame| name(&frame.text)).collect();
+        let mut frames: Vec<String> = tree.path(id).map(name).collect();
         frames.reverse();
         format!("{} {}", frames.join(";"), node.leaf)
     })
 }
 
-/// A frame's text with nothing in it that means something in the format: `;` parts frames (`[u8; 8]` has one), and a
-/// line that starts with `#` is a remark.
-pub(super) fn name(text: &str) -> String {
-    let text = one_line(text).replace(';', ":");
-    match text.strip_prefix('#') {
+/// A frame's text with nothing in it that means something in the format: `;` parts frames (`[u8; 8]` has one), a line
+/// that starts with `#` is a remark, and a number behind a blank is a count: of two the first is that of a run to compare
+/// with. A function `adds 400` keeps its look with a no-break space. No sample ends in a heading (`thread 12`).
+pub(super) fn name(frame: &Frame) -> String {
+    let text = one_line(&frame.text).replace(';', ":");
+    let text = match text.strip_prefix('#') {
         Some(rest) => format!("＃{rest}"),
         None => text,
+    };
+    match text.trim_end().rsplit_once(' ') {
+        Some((name, number))
+            if frame.category != Category::Heading
+                && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') =>
+        {
+            format!("{name}\u{a0}{number}")
+        }
+        _ => text,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::name;
+    use crate::profile::{Category, Frame};
+
+    fn named(text: &str, category: Category) -> String {
+        name(&Frame { text: text.into(), category, module: None, inlined: false, unresolved: None })
+    }
 
     #[test]
     fn names_cannot_break_the_format() {
-        assert_eq!(name("a!f<[u8; 8]>"), "a!f<[u8: 8]>");
-        assert_eq!(name("# x"), "＃ x");
-        assert_eq!(name("two\nlines"), "two?lines");
+        for (text, written) in [
+            ("a!f<[u8; 8]>", "a!f<[u8: 8]>"),
+            ("# x", "＃ x"),
+            ("two\nlines", "two?lines"),
+            ("M!adds 400", "M!adds\u{a0}400"),
+            ("M!adds 4.5 ", "M!adds\u{a0}4.5"),
+            ("M!adds 400 x", "M!adds 400 x"),
+        ] {
+            assert_eq!(named(text, Category::Native), written);
+        }
+        assert_eq!(named("thread 12", Category::Heading), "thread 12");
     }
 }

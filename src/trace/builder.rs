@@ -1,9 +1,13 @@
 //! Events, one after another, into a [`Trace`].
 
+use rustc_hash::FxHashSet;
+
 use crate::etl::{Clock, Recording};
-use crate::event::{Event, Kind, Pointer, Ticks};
-use crate::events::kernel::{self, Kernel, Phase, SysConfig};
-use crate::events::providers::{IMAGE_ID, KERNEL_EVENT_TRACING, META_DATA, STACK_WALK, SYS_CONFIG, WIN_SAT};
+use crate::event::{Event, Kind, NO_ID, Pointer, Ticks};
+use crate::events::kernel::{self, Kernel, KernelSpace, Phase, SysConfig};
+use crate::events::providers::{
+    IMAGE_ID, KERNEL_EVENT_TRACING, META_DATA, STACK_WALK, SYS_CONFIG, SYSTEM_CONFIG, WIN_SAT,
+};
 use crate::events::{Decoded, decode};
 use crate::session::{Host, Sink};
 
@@ -12,8 +16,9 @@ use super::code::Collector;
 use super::images::Images;
 use super::join::{Join, RawSample};
 use super::lifetimes::EARLY_SECONDS;
+use super::mappings::Mappings;
 use super::paths::Paths;
-use super::processes::{ProcessId, Processes, Threads};
+use super::processes::{Process, ProcessId, Processes, Threads};
 use super::{Context, Sample, Trace};
 
 /// The machine that recorded.
@@ -49,6 +54,7 @@ pub struct Builder {
     events: u64,
     lost: Lost,
     span: Option<(Ticks, Ticks)>,
+    kernel: KernelSpace,
 }
 
 impl Sink for Builder {
@@ -63,43 +69,53 @@ const DEFAULT_INTERVAL: u32 = 10_000;
 /// The event of Kernel-EventTracing whose stack is the user part of what its thread did in the kernel.
 const LATE_USER_STACK: Kind = Kind::Manifest(18);
 
+/// The System process.
+const SYSTEM_PID: u32 = 4;
+
 /// The opcode of a change of the sampling interval.
 const SET_INTERVAL: u8 = 72;
 
 impl Builder {
     /// A builder for a recording with this clock on this machine.
     pub fn new(clock: Clock, machine: Machine) -> Self {
+        Builder::with_kernel(clock, machine, KernelSpace::default())
+    }
+
+    fn with_kernel(clock: Clock, machine: Machine, kernel: KernelSpace) -> Self {
         let early = clock.ticks(EARLY_SECONDS);
         Builder {
             clock,
-            images: Images::new(machine.pointer),
+            images: Images::new(machine.pointer, kernel),
             machine,
             paths: Paths::default(),
             processes: Processes::new(early),
             threads: Threads::new(early),
             code: Collector::default(),
-            join: Join::default(),
+            join: Join::new(kernel),
             intervals: Vec::new(),
             events: 0,
             lost: Lost::default(),
             span: None,
+            kernel,
         }
     }
 
     /// A builder for what `recording` says of itself.
     pub fn for_recording(recording: &Recording) -> Self {
         let header = recording.header();
-        let mut builder = Builder::new(
-            recording.clock(),
-            Machine {
-                processors: header.processors,
-                os_build: header.os_build,
-                os_name: String::new(),
-                pointer: header.pointer,
-                architecture: None,
-                name: String::new(),
-            },
-        );
+        let machine = Machine {
+            processors: header.processors,
+            os_build: header.os_build,
+            os_name: String::new(),
+            pointer: header.pointer,
+            architecture: None,
+            name: String::new(),
+        };
+        let kernel = match header.pointer {
+            Pointer::Bits32 => kernel_space(recording),
+            Pointer::Bits64 => KernelSpace::default(),
+        };
+        let mut builder = Builder::with_kernel(recording.clock(), machine, kernel);
         for file in recording.files() {
             builder.lost.events += u64::from(file.header().events_lost);
             builder.lost.buffers += u64::from(file.header().buffers_lost);
@@ -125,6 +141,12 @@ impl Builder {
             builder.paths.add_volume(device.clone(), drive.clone());
         }
         builder
+    }
+
+    /// Keeps the samples of processes with these ids only: others are dropped as soon as their stack names them, and
+    /// only counted ([`Trace::unwanted`]). To be called before the first event.
+    pub fn keep_only(&mut self, pids: impl IntoIterator<Item = u32>) {
+        self.join.keep_only(pids);
     }
 
     /// Takes one event.
@@ -160,7 +182,14 @@ impl Builder {
     fn kernel(&mut self, decoded: &Kernel<'_>, event: &Event<'_>) {
         match decoded {
             Kernel::Sample(sample) => {
-                self.join.sample(*sample, event);
+                self.join.sample(*sample, event, self.intervals.len());
+                if self.join.is_sweep_due() {
+                    let before = self.join.sweep();
+                    let left = self.join.samples.len();
+                    for (samples, _) in &mut self.intervals {
+                        *samples = before.get(*samples).map_or(left, |before| *before as usize);
+                    }
+                }
             }
             Kernel::StackWalk(walk) => self.join.stack_walk(walk, event),
             Kernel::ContextSwitch(switch) => self.join.note(event.time, switch.new_tid),
@@ -223,62 +252,83 @@ impl Builder {
         };
         let (modules, mappings) = self.images.finish(&self.paths, &mut self.processes, system);
         let code = self.code.finish(&mut self.processes, self.clock.ticks(EARLY_SECONDS));
+        let interval = Intervals(&self.intervals);
+        let idle = std::mem::take(&mut self.join.idle).finish(|records| interval.after(records));
+        if let Some((first, _)) = idle.span {
+            self.processes.at(0, first);
+        }
         let mut samples = Vec::with_capacity(self.join.samples.len());
-        let mut intervals = Intervals::new(&self.intervals);
-        for (index, raw) in std::mem::take(&mut self.join.samples).iter().enumerate() {
+        let mut unwanted = 0;
+        let mut in_user_mode = FxHashSet::default();
+        for (index, raw) in std::mem::take(&mut self.join.samples).into_elements().enumerate() {
             let thread = if raw.sample.tid == 0 { None } else { self.threads.at(raw.sample.tid, raw.time) };
             let of_thread = thread.and_then(|thread| self.threads.pid(thread));
-            samples.push(Sample {
+            let pid = pid_of(&raw, of_thread);
+            if self.join.is_unwanted(pid) {
+                unwanted += 1;
+                continue;
+            }
+            let process = self.processes.at(pid, raw.time);
+            let (kernel, user) =
+                (self.join.kernel_stack(&raw, self.machine.pointer), self.join.resolved(raw.user));
+            let sample = Sample {
                 time: raw.time,
                 address: raw.sample.address,
-                process: process_of(&mut self.processes, raw, of_thread),
+                process,
                 tid: raw.sample.tid,
                 thread,
                 processor: raw.processor,
-                weight: u64::from(intervals.at(index)) * u64::from(raw.sample.count),
+                weight: u64::from(interval.at(index)) * u64::from(raw.sample.count),
                 context: context(&raw.sample),
-                kernel: self.join.kernel_stack(raw, self.machine.pointer),
-                user: self.join.resolved(raw.user),
-            });
+                kernel,
+                user,
+            };
+            if user.is_some() || !self.kernel.contains(sample.address, self.machine.pointer) {
+                in_user_mode.insert(process);
+            }
+            samples.push(sample);
         }
         let lost = Lost {
             orphan_stacks: self.join.orphans,
             undefined_stack_keys: self.join.undefined_keys(),
             ..self.lost
         };
+        let processes = self.processes.finish();
+        let kernel_only = kernel_only(&processes, &mappings, &in_user_mode);
         Trace {
             clock: self.clock,
             machine: self.machine,
-            processes: self.processes.finish(),
+            processes,
             threads: self.threads.finish(),
             modules,
             mappings,
             code,
             stacks: self.join.stacks,
             samples,
+            idle,
+            unwanted: self.join.unwanted + unwanted,
             events: self.events,
             lost,
             span: self.span,
+            kernel: self.kernel,
+            kernel_only,
         }
     }
 }
 
 /// The process that the stack names; else that of the thread; the idle thread is of process 0.
-fn process_of(processes: &mut Processes, raw: &RawSample, of_thread: Option<u32>) -> ProcessId {
-    use crate::event::NO_ID;
-    let pid = match raw.pid {
+fn pid_of(raw: &RawSample, of_thread: Option<u32>) -> u32 {
+    match raw.pid {
         NO_ID if raw.sample.tid == 0 => 0,
         NO_ID => of_thread.unwrap_or(NO_ID),
         pid => pid,
-    };
-    processes.at(pid, raw.time)
+    }
 }
 
 fn context(sample: &kernel::Sample) -> Context {
     match sample {
         kernel::Sample { in_isr: true, .. } => Context::Isr,
         kernel::Sample { in_dpc: true, .. } => Context::Dpc,
-        kernel::Sample { tid: 0, .. } => Context::Idle,
         _ => Context::Thread,
     }
 }
@@ -288,25 +338,50 @@ fn may_own_stack(event: &Event<'_>) -> bool {
     !matches!(event.provider, STACK_WALK | IMAGE_ID | SYS_CONFIG | META_DATA | WIN_SAT)
 }
 
-/// The interval in force at each sample, asked for in order.
-struct Intervals<'a> {
-    rest: &'a [(usize, u32)],
-    current: u32,
+/// Where the kernel begins on a 32-bit system. The record that says so comes at the end, and stacks are joined before.
+fn kernel_space(recording: &Recording) -> KernelSpace {
+    let step = |kernel: &mut KernelSpace, event: &Event<'_>| {
+        if event.provider == SYSTEM_CONFIG
+            && let Ok(Decoded::Kernel(Kernel::Cpu(cpu))) = decode(event)
+        {
+            *kernel = KernelSpace::above(cpu.highest_user_address);
+        }
+    };
+    recording.fold(&mut |_| (), KernelSpace::default, step).value
 }
 
-impl<'a> Intervals<'a> {
-    /// Samples before the first record of an interval ran at it too: the record belongs to the rundown, which may be
-    /// late.
-    fn new(all: &'a [(usize, u32)]) -> Self {
-        Intervals { rest: all, current: all.first().map_or(DEFAULT_INTERVAL, |(_, interval)| *interval) }
+/// The processes without user mode: see [`Trace::is_kernel_only`]. Where no process has images, nobody recorded them.
+fn kernel_only(
+    processes: &[Process],
+    mappings: &Mappings,
+    in_user_mode: &FxHashSet<ProcessId>,
+) -> FxHashSet<ProcessId> {
+    let has_images = |id: ProcessId| mappings.of(id).next().is_some();
+    let ids = || (0..).map(ProcessId).zip(processes);
+    let are_recorded = ids().any(|(id, process)| !matches!(process.pid, 0 | SYSTEM_PID) && has_images(id));
+    let is_kernel_only = |id: ProcessId, process: &Process| match process.pid {
+        0 | SYSTEM_PID => true,
+        // One that is only mentioned may be any.
+        _ if process.name.is_empty() => false,
+        _ => are_recorded && !in_user_mode.contains(&id) && !has_images(id),
+    };
+    ids().filter(|(id, process)| is_kernel_only(*id, process)).map(|(id, _)| id).collect()
+}
+
+/// Each sampling interval, with the number of samples before it.
+///
+/// Samples before the first record ran at its interval too: the record belongs to the rundown, which may be late.
+#[derive(Clone, Copy)]
+struct Intervals<'a>(&'a [(usize, u32)]);
+
+impl Intervals<'_> {
+    /// The interval in force at a sample, in 100 ns.
+    fn at(self, sample: usize) -> u32 {
+        self.after(self.0.partition_point(|(before, _)| *before <= sample))
     }
 
-    fn at(&mut self, sample: usize) -> u32 {
-        while let Some(((from, interval), rest)) = self.rest.split_first()
-            && *from <= sample
-        {
-            (self.current, self.rest) = (*interval, rest);
-        }
-        self.current
+    /// The interval in force after so many records, in 100 ns.
+    fn after(self, records: usize) -> u32 {
+        self.0.get(records.saturating_sub(1)).map_or(DEFAULT_INTERVAL, |(_, interval)| *interval)
     }
 }

@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::event::{Pointer, Ticks};
-use crate::events::kernel::{self, ImageId, Phase, is_kernel_address};
+use crate::events::kernel::{self, ImageId, KernelSpace, Phase};
 use crate::guid::Guid;
 
 use super::mappings::{Mapping, Mappings};
@@ -95,6 +95,7 @@ pub(super) struct Images {
     /// When the present owner of a process id began: what was mapped before is not its.
     began: FxHashMap<u32, Ticks>,
     pointer: Pointer,
+    kernel: KernelSpace,
 }
 
 #[derive(Debug)]
@@ -120,7 +121,7 @@ struct Known {
 }
 
 impl Images {
-    pub(super) fn new(pointer: Pointer) -> Self {
+    pub(super) fn new(pointer: Pointer, kernel: KernelSpace) -> Self {
         Images {
             all: Vec::new(),
             latest: FxHashMap::default(),
@@ -129,6 +130,7 @@ impl Images {
             now_known: Vec::new(),
             began: FxHashMap::default(),
             pointer,
+            kernel,
         }
     }
 
@@ -145,7 +147,7 @@ impl Images {
     pub(super) fn record(&mut self, image: &kernel::Image<'_>, time: Ticks) {
         self.advance(time);
         // A base in the kernel's half is everybody's, whatever process the record names.
-        let pid = if is_kernel_address(image.base, self.pointer) { 0 } else { image.pid };
+        let pid = if self.kernel.contains(image.base, self.pointer) { 0 } else { image.pid };
         let began = self.began.get(&pid).copied();
         let latest = self.latest.get(&(pid, image.base)).copied();
         let latest = latest
@@ -203,7 +205,7 @@ impl Images {
             }
             ImageId::NoPdb { .. } | ImageId::Mark { .. } | ImageId::Version { .. } => return,
         };
-        let pid = if is_kernel_address(base, self.pointer) { 0 } else { pid };
+        let pid = if self.kernel.contains(base, self.pointer) { 0 } else { pid };
         self.now_known.push(Identity { pid, base, kind });
     }
 

@@ -7,20 +7,26 @@
 mod accounting;
 mod builder;
 pub mod code;
+mod idle;
 mod images;
 mod join;
 mod lifetimes;
 mod mappings;
 mod paths;
+mod pieces;
 mod processes;
 mod space;
 
+use rustc_hash::FxHashSet;
+
 use crate::etl::Clock;
 use crate::event::{Pointer, Ticks};
+use crate::events::kernel::KernelSpace;
 use crate::prefix_tree::{NodeId, PrefixTree};
 pub use accounting::Lost;
 pub use builder::{Builder, Machine};
 pub use code::Code;
+pub use idle::Idle;
 pub use images::{Module, ModuleId, PdbId};
 pub use lifetimes::Life;
 pub use mappings::{Mapping, Mappings};
@@ -47,14 +53,20 @@ pub struct Trace {
     pub code: Code,
     /// The raw stacks of the samples: addresses, the root first.
     pub stacks: PrefixTree<u64>,
-    /// Every CPU sample, idle ones too, in order of time.
+    /// Every CPU sample but the idle ones, in order of time.
     pub samples: Vec<Sample>,
+    /// The idle ones.
+    pub idle: Idle,
+    /// Samples that were dropped because their process is not wanted ([`Builder::keep_only`]); no other count has them.
+    pub unwanted: u64,
     /// All events of the recording, of any kind.
     pub events: u64,
     /// What was lost.
     pub lost: Lost,
     /// The times of the first and the last event.
     pub span: Option<(Ticks, Ticks)>,
+    kernel: KernelSpace,
+    kernel_only: FxHashSet<ProcessId>,
 }
 
 /// Where a processor was at a moment.
@@ -103,8 +115,6 @@ pub enum Context {
     Dpc,
     /// Running an interrupt service routine on the back of a thread.
     Isr,
-    /// Nothing: the idle thread.
-    Idle,
 }
 
 /// Which parts a stack has.
@@ -138,7 +148,18 @@ impl Trace {
 
     /// True for an address in the kernel's half of the machine's address space.
     pub fn is_kernel_address(&self, address: u64) -> bool {
-        crate::events::kernel::is_kernel_address(address, self.machine.pointer)
+        self.kernel.contains(address, self.machine.pointer)
+    }
+
+    /// True for a process without user mode: System, and what lives in the kernel under a name of its own, such as
+    /// Registry and MemCompression. Such a process maps no image while others do, and no sample of it is in user mode.
+    pub fn is_kernel_only(&self, process: ProcessId) -> bool {
+        self.kernel_only.contains(&process)
+    }
+
+    /// All samples of the recording, idle and unwanted ones too.
+    pub fn sample_count(&self) -> u64 {
+        self.samples.len() as u64 + self.idle.samples + self.unwanted
     }
 
     /// The machine's pointer width in bytes.

@@ -2,6 +2,7 @@
 
 mod oracle;
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -66,18 +67,22 @@ fn classes_of_samples_in_the_x64_trace() {
     let trace = reading::file(&file);
     let count = |of: &dyn Fn(&Sample) -> bool| trace.samples.iter().filter(|sample| of(sample)).count();
 
-    assert_eq!(count(&|s| s.context == Context::Idle), 73_208);
+    assert_eq!(trace.idle.samples, 73_208);
     assert_eq!(count(&|s| s.tid == 0 && s.context == Context::Dpc), 84);
     assert_eq!(count(&|s| s.tid == 0 && s.context == Context::Isr), 21);
     assert_eq!(count(&|s| s.tid != 0 && s.context == Context::Thread), 6_185);
     assert_eq!(count(&|s| s.tid != 0 && s.context == Context::Dpc), 23);
     assert_eq!(count(&|s| s.tid != 0 && s.context == Context::Isr), 7);
-    let per_processor: Vec<usize> = (0..8).map(|cpu| count(&|s| s.processor == cpu)).collect();
+    let idle = |cpu| trace.idle.by_processor.get(&cpu).copied().unwrap_or(0) as usize;
+    let per_processor: Vec<usize> = (0..8).map(|cpu| idle(cpu) + count(&|s| s.processor == cpu)).collect();
     assert_eq!(per_processor, [9_946, 9_951, 9_910, 9_937, 9_952, 9_948, 9_944, 9_940]);
-    assert_eq!(count(&|s| s.weight == 10_000), 79_528, "1 ms each");
+    assert_eq!(count(&|s| s.weight == 10_000), 79_528 - 73_208, "1 ms each");
+    assert_eq!(trace.idle.by_weight, [(10_000, 73_208)].into());
+    let (first, last) = trace.idle.span.unwrap();
+    assert!(trace.clock.seconds(first) > 0.0 && trace.clock.seconds(last) < 11.0);
 
     let interrupt = |s: &Sample| matches!(s.context, Context::Dpc | Context::Isr);
-    let kernel_only = |s: &Sample| s.context != Context::Idle && s.parts() == Parts::Kernel;
+    let kernel_only = |s: &Sample| s.parts() == Parts::Kernel;
     let pid = |s: &Sample| trace.process(s.process).unwrap().pid;
     assert_eq!(count(&|s| kernel_only(s) && interrupt(s)), 134, "interrupts have no user part");
     assert_eq!(count(&|s| kernel_only(s) && !interrupt(s) && pid(s) == 4), 102, "System has no user mode");
@@ -164,6 +169,48 @@ fn filters_lose_no_sample() {
     assert_eq!(samples(&["--tid", "3680", "--pid", "4"]).kept, 0);
 }
 
+/// A method has one name, whatever else is shown: what is kept of a trace reads as it does in the whole.
+#[test]
+fn the_name_of_a_method_does_not_depend_on_the_filter() {
+    for path in [X64, WINDOWS_7] {
+        let Some(file) = data::file(path) else { return };
+        let folded = |filter: &[&str]| {
+            let args = [OsStr::new("convert"), file.as_os_str(), OsStr::new("-f"), OsStr::new("folded")];
+            let filter = ["--offline"].iter().chain(filter).map(OsStr::new);
+            command::etwprof(args.into_iter().chain(filter)).success().text().to_owned()
+        };
+        let whole = folded(&[]);
+        let whole: HashSet<&str> = whole.lines().collect();
+        let mut lines = 0;
+        for process in info(&file)["processes"].as_array().unwrap() {
+            if number(process, "/samples") > 0 {
+                let one = folded(&["--pid", &process["pid"].to_string()]);
+                let other: Vec<&str> = one.lines().filter(|line| !whole.contains(line)).collect();
+                assert_eq!(other, [""; 0], "{path}");
+                lines += one.lines().count();
+            }
+        }
+        assert_eq!(lines, whole.len());
+    }
+}
+
+/// The share of samples with a known function is that of leaves with a name, wherever it is from.
+#[test]
+fn the_share_of_known_functions_is_that_of_named_leaves() {
+    let Some(file) = data::file(X64) else { return };
+    let args = [OsStr::new("convert"), file.as_os_str(), OsStr::new("-f"), OsStr::new("folded")];
+    let output = command::etwprof(args.into_iter().chain([OsStr::new("--offline")])).success();
+    let (mut named, mut all) = (0, 0);
+    for (stack, samples) in output.text().lines().filter_map(|line| line.rsplit_once(' ')) {
+        let leaf = stack.rsplit(';').next().unwrap();
+        let samples: u64 = samples.parse().unwrap();
+        named += if leaf.starts_with("0x") || leaf.contains("!0x") { 0 } else { samples };
+        all += samples;
+    }
+    let share = format!("functions are known for {:.1}% of the samples;", 100.0 * named as f64 / all as f64);
+    assert!(named > 0 && output.stderr.contains(&share), "{share} {}", output.stderr);
+}
+
 struct Balance {
     kept: u64,
 }
@@ -191,8 +238,7 @@ fn kept_by_hand(trace: &Trace, filter: &Filter) -> u64 {
         let seconds = trace.clock.seconds(sample.time);
         let named = filter.names.iter().any(|name| name.eq_ignore_ascii_case(&process.name));
         let all = filter.pids.is_empty() && filter.names.is_empty();
-        sample.context != Context::Idle
-            && (all || named || filter.pids.contains(&process.pid))
+        (all || named || filter.pids.contains(&process.pid))
             && (filter.tids.is_empty() || filter.tids.contains(&sample.tid))
             && filter.from.is_none_or(|from| from <= seconds)
             && filter.to.is_none_or(|to| seconds < to)

@@ -13,6 +13,7 @@ use zip::write::SimpleFileOptions;
 
 use crate::support::data;
 use crate::support::reading::{self, info, json, number};
+use crate::synth::Etl;
 
 /// Files below `etl` with what is known of them: events, buffers, processors, build, pointer size, clock frequency.
 /// Counted from the bytes by other means than this library.
@@ -107,6 +108,81 @@ fn every_file_reads_to_its_end() {
             _ => [0, 0, 0],
         };
         assert_eq!(losses, expected, "{name}");
+    }
+}
+
+/// The header may be wrong about the buffers' size: 41 buffers of 1 MiB are read by their own.
+#[test]
+fn a_wrong_buffer_size_in_the_header_costs_nothing() {
+    let Some(file) = data::file("etl/etwanalyzer/TraceLoggingTester.etl") else { return };
+    let bytes = fs::read(file).unwrap();
+    for size in [131_072u32, 65_536, 16_384] {
+        let mut bytes = bytes.clone();
+        bytes[0x68..0x6c].copy_from_slice(&size.to_le_bytes());
+        let recording = Recording::from_bytes("patched.etl", bytes).unwrap();
+        let mut events = 0;
+        reading::events(&recording, |_| events += 1);
+        assert_eq!(events, 172_714, "{size}");
+    }
+}
+
+/// Every file begins with a record about itself, and that is an event as all others are.
+#[test]
+fn the_header_record_of_each_file_counts() {
+    let Some(files) = data::traces() else { return };
+    let headers = |files: &[PathBuf]| {
+        let args = ["events", "--json"].map(OsString::from);
+        let rows = json(args.into_iter().chain(files.iter().map(OsString::from)));
+        let is_header = |row: &&Value| row["name"] == "EventTrace/Header";
+        rows.as_array().unwrap().iter().filter(is_header).map(|row| number(row, "/count")).sum::<u64>()
+    };
+    for file in &files {
+        assert_eq!(headers(std::slice::from_ref(file)), 1, "{}", file.display());
+    }
+    assert_eq!(session().map(|files| headers(&files)), Some(4));
+}
+
+#[test]
+fn a_file_given_twice_is_refused() {
+    let Some(file) = data::file("etl/perfview/gcevents/PerfViewData.etl") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (copy, zip) = (folder.path().join("copy.etl"), folder.path().join("gc.etl.zip"));
+    fs::copy(&file, &copy).unwrap();
+    zipped(&zip, std::slice::from_ref(&file));
+    for second in [&file, &copy, &zip] {
+        let error = Recording::open(&[&file, second]).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{} and ", file.display())), "{error}");
+        assert!(error.ends_with(" are the same recording; name it once"), "{error}");
+        assert!(error.contains(second.to_str().unwrap()), "{error}");
+    }
+}
+
+/// Parts of one recording agree in what their headers say of the machine and its start.
+#[test]
+fn recordings_of_two_machines_are_refused() {
+    let one = || Etl::new().cpus(8).build(19_045);
+    let hour = 36_000_000_000;
+    let booted = |before: i64| one().boot_time(133_916_868_000_000_000 - before);
+    let folder = tempfile::tempdir().unwrap();
+    let open = |second: Etl| {
+        let paths = ["a.etl", "b.etl"].map(|name| folder.path().join(name));
+        for (path, etl) in paths.iter().zip([one(), second.names("other", "b.etl")]) {
+            fs::write(path, etl.finish()).unwrap();
+        }
+        Recording::open(&paths).map(drop).map_err(|error| error.to_string())
+    };
+    for (second, difference) in [
+        (one().cpus(4), "their machines have 8 and 4 processors"),
+        (one().build(26_100), "their machines run Windows builds 19045 and 26100"),
+        (booted(2 * hour), "they were recorded in different runs of the machine"),
+    ] {
+        let error = open(second).unwrap_err();
+        assert!(error.contains("a.etl and ") && error.contains("b.etl are not parts"), "{error}");
+        assert!(error.contains(difference), "{error}");
+    }
+    // The clock was set, or the writer left its fields at 0.
+    for second in [one(), one().cpus(0), one().build(0), booted(hour + hour / 60), one().boot_time(0)] {
+        assert_eq!(open(second), Ok(()));
     }
 }
 

@@ -59,7 +59,7 @@ fn read_all(bytes: &[u8]) -> Result<Outcome, EtlError> {
 
     let profile = Profile::new(&trace, &Filter::default(), &Unnamed, Naming::default());
     let balance = &profile.balance;
-    assert_eq!(balance.total, trace.samples.len() as u64);
+    assert_eq!(balance.total, trace.samples.len() as u64 + trace.idle.samples);
     assert_eq!(balance.total, balance.kept + balance.idle + balance.filtered);
     let stacks = &balance.stacks;
     assert_eq!(balance.kept, stacks.user_only + stacks.kernel_and_user + stacks.kernel_only + stacks.none);

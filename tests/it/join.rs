@@ -3,7 +3,12 @@
 //! Addresses: `0xa` and the like are user code, `K + 1` and the like are the kernel's. Frames are leaf first, as in a
 //! file; the expected texts are root first, as one reads a tree.
 
-use crate::stacks::{machine, stacks};
+use etwprof::etl::Recording;
+use etwprof::profile::{Filter, Naming, Profile};
+use etwprof::symbols::Unnamed;
+use etwprof::trace::{Builder, Parts, Trace};
+
+use crate::stacks::{machine, stacks, stacks_of};
 use crate::support::reading;
 use crate::synth::{Etl, Event, IntoEvent, Item, START, Sample, guid, kernel, stack_walk};
 use kernel::perfinfo;
@@ -409,6 +414,137 @@ fn a_32_bit_system_has_its_own_border() {
     let trace =
         reading::synthetic(machine().pointer_size(4).sampled(0, T, 40, 41, &[0x8000_0001, 0x7fff_ffff]));
     assert!(trace.samples[0].kernel.is_some() && trace.samples[0].user.is_some());
+}
+
+/// The machine says at the session's end, as real ones do, how far user mode reaches.
+#[test]
+fn a_32_bit_system_may_leave_its_programs_3_gib() {
+    let high = 0x9000_0001; // user mode with /3GB
+    let with = |config: Event| {
+        let etl = machine().pointer_size(4);
+        let etl = in_kernel(etl, 0, T, 40, 41, 0xc000_0001)
+            .event(0, T + 10, stack_walk::full(T, 40, 41, &[high, 0x7000_0001]))
+            .event(0, T + 20, Sample::new(high, 41))
+            .event(0, T + 24, stack_walk::full(T + 20, 40, 41, &[high, high + 0x10]));
+        reading::synthetic(etl.event(0, T + 900, config))
+    };
+    let parts = |trace: &Trace| -> Vec<Parts> { trace.samples.iter().map(|sample| sample.parts()).collect() };
+    let trace = with(kernel::system::cpu_config_3gb());
+    assert_eq!(parts(&trace), [Parts::KernelAndUser, Parts::User]);
+    assert!(trace.is_kernel_address(0xc000_0001) && !trace.is_kernel_address(high));
+    let trace = with(kernel::system::cpu_config(2_000, 1, "OLD", 0));
+    assert_eq!(parts(&trace), [Parts::Kernel, Parts::Kernel], "without it");
+}
+
+/// A coarse clock gives several samples of a thread one time. Every one gets its stack.
+#[test]
+fn samples_of_one_moment_each_get_a_stack() {
+    let sample = |etl: Etl, number: u64| etl.event(0, T, Sample::new(number, 41));
+    let stack = |etl: Etl, at: i64, number: u64| {
+        etl.event(0, at, stack_walk::full(T, 40, 41, &[number, 0x100 + number]))
+    };
+    let expected: Vec<String> =
+        (1..=5).map(|number: u64| format!("a.exe: {:#x} {number:#x}", 0x100 + number)).collect();
+    let in_turns = (1..=5).fold(machine(), |etl, number| stack(sample(etl, number), T, number));
+    assert_eq!(stacks(in_turns), expected);
+    let all = (1..=5).fold(machine(), sample);
+    assert_eq!(stacks((1..=5).fold(all.clone(), |etl, number| stack(etl, T + 1, number))), expected);
+    // Found by their addresses.
+    assert_eq!(stacks([4, 2, 5, 1, 3].into_iter().fold(all, |etl, number| stack(etl, T, number))), expected);
+
+    // At one address, in order.
+    let same = (0..3).fold(machine(), |etl, _| sample(etl, 0xa));
+    let etl = (1..=3).fold(same, |etl, caller| etl.event(0, T, stack_walk::full(T, 40, 41, &[0xa, caller])));
+    assert_eq!(stacks(etl), ["a.exe: 0x1 0xa", "a.exe: 0x2 0xa", "a.exe: 0x3 0xa"]);
+
+    // By their mode, where the frames come later.
+    let etl = machine()
+        .event(0, T, Sample::new(0xa, 41))
+        .event(0, T, Sample::new(K + 1, 41).dpc())
+        .event(0, T, stack_walk::kernel_key(T, 40, 41, 7))
+        .event(0, T, stack_walk::user_key(T, 40, 41, 8))
+        .event(0, T + 9, stack_walk::key_rundown(7, &[K + 1]))
+        .event(0, T + 9, stack_walk::key_rundown(8, &[0xa]));
+    assert_eq!(stacks(etl), ["a.exe: 0xa", "a.exe: [DPC] 0xffff800000000001"]);
+}
+
+/// Seen in user mode, a thread has left the kernel: the user part of what waited then was lost.
+#[test]
+fn a_sample_in_user_mode_ends_the_stay_in_the_kernel() {
+    let etl = in_kernel(machine(), 0, T, 40, 41, K + 1);
+    let etl = in_kernel(etl, 1, T + 1, 40, 42, K + 3).event(0, T + 10, Sample::new(0xc, 41));
+    let etl = in_kernel(etl, 0, T + 20, 40, 41, K + 2)
+        .event(0, T + 30, stack_walk::full(T + 20, 40, 41, &[0xb]))
+        .event(1, T + 31, stack_walk::full(T + 1, 40, 42, &[0xa]));
+    assert_eq!(
+        stacks(etl),
+        [
+            "a.exe: [user stack missing] 0xffff800000000001",
+            "a.exe: 0xa 0xffff800000000003", // another thread
+            "a.exe: [no stack] 0xc",
+            "a.exe: 0xb 0xffff800000000002"
+        ]
+    );
+    // The stack of that sample completes nothing before it either.
+    let etl = in_kernel(machine(), 0, T, 40, 41, K + 1).sampled(0, T + 10, 40, 41, &[0xc, 0xd]);
+    assert_eq!(stacks(etl), ["a.exe: [user stack missing] 0xffff800000000001", "a.exe: 0xd 0xc"]);
+}
+
+#[test]
+fn idle_samples_are_counted_and_not_kept() {
+    let etl = machine()
+        .event(0, T - 5, perfinfo::collection_start(1_221))
+        .event(0, T, Sample::idle(K))
+        .event(0, T + 2, stack_walk::full(T, 0, 0, &[K, K + 9]))
+        .event(2, T, Sample::idle(K))
+        .event(2, T + 2, stack_walk::full(T, 0, 0, &[K, K + 9]))
+        .event(0, T + 10, perfinfo::set_interval(0, 1_221, 50_000))
+        .event(0, T + 20, Sample::idle(K).count(2))
+        .sampled(0, T + 30, 40, 41, &[0xa]);
+    let trace = reading::synthetic(etl.clone());
+    assert_eq!(trace.samples.len(), 1);
+    assert_eq!(trace.samples[0].weight, 50_000);
+    assert_eq!(trace.stacks.len(), 1, "no stack of theirs is stored");
+    assert_eq!(trace.lost.orphan_stacks, 0);
+    assert_eq!((trace.idle.samples, trace.sample_count()), (3, 4));
+    assert_eq!(trace.idle.by_processor, [(0, 2), (2, 1)].into());
+    assert_eq!(trace.idle.by_weight, [(1_221, 2), (100_000, 1)].into());
+    assert_eq!(trace.idle.span.map(|(first, last)| (first.0, last.0)), Some((T, T + 20)));
+    assert!(trace.processes.iter().any(|process| process.pid == 0));
+    // The processor must agree.
+    let orphan = etl.event(1, T + 40, stack_walk::full(T, 0, 0, &[K]));
+    assert_eq!(reading::synthetic(orphan).lost.orphan_stacks, 1);
+}
+
+/// What a live session does with `--pid`: the same account, but for the memory.
+#[test]
+fn samples_of_unwanted_processes_are_counted_and_not_kept() {
+    let etl = machine()
+        .event(0, T, Sample::idle(K))
+        .sampled(0, T + 10, 40, 41, &[0xa, 0xb])
+        .sampled(0, T + 20, 50, 51, &[K + 1, 0xc])
+        .event(0, T + 30, Sample::new(0xd, 52)) // of b.exe by its thread
+        .event(0, T + 40, Sample::new(0xe, 42)); // of a.exe
+    let recording = Recording::from_bytes("synthetic.etl", etl.finish()).unwrap();
+    let read = |pids: Option<[u32; 1]>| {
+        let start = || {
+            let mut builder = Builder::for_recording(&recording);
+            if let Some(pids) = pids {
+                builder.keep_only(pids);
+            }
+            builder
+        };
+        recording.fold(&mut |_| (), start, Builder::event).value.finish()
+    };
+    let filter = Filter { pids: vec![40], ..Filter::default() };
+    let profile = |trace: &Trace| Profile::new(trace, &filter, &Unnamed, Naming::default());
+    let (all, only) = (read(None), read(Some([40])));
+    assert_eq!((all.samples.len(), only.samples.len(), only.unwanted), (4, 2, 2));
+    assert_eq!(profile(&only).balance, profile(&all).balance);
+    assert_eq!(profile(&only).balance.filtered_by_process, 2);
+    assert_eq!(only.lost, all.lost);
+    let kept = ["a.exe: 0xb 0xa", "a.exe: [no stack] 0xe"];
+    assert_eq!(stacks_of(&only), kept);
 }
 
 #[test]

@@ -228,8 +228,13 @@ fn a_return_address_belongs_to_the_call_before_it() {
         named(&[outer, before, "printf"]),
         "a caller is where its call is; the leaf is exact"
     );
-    assert_eq!(stacks[&16], named(&[outer, before, "0xfffff80012345678"]), "so is who called the kernel");
-    assert_eq!(stacks[&20], named(&[outer, before, "printf", "_vfprintf_l", "0xfffff80012345678"]));
+    // A system call or a fault: the address is that of the instruction to go on with.
+    assert_eq!(
+        stacks[&16],
+        named(&[outer, after, "0xfffff80012345678"]),
+        "what the kernel interrupted is exact"
+    );
+    assert_eq!(stacks[&20], named(&[outer, before, "printf", "0xfffff80012345678"]), "and its caller is not");
 }
 
 #[test]

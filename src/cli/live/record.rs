@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use etwprof::profile::Filter;
 use etwprof::report::count;
-use etwprof::session::{Losses, Options, Recorder, console};
+use etwprof::session::{Host, Losses, Options, Recorder, console};
 use etwprof::trace::{Builder, Trace};
 
 use super::local_images;
@@ -30,8 +30,14 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
         bail!("stopped before the recording began");
     }
     let options = Options { frequency: args.frequency, clr_pids: targets.clr_pids() };
-    let recorder =
-        Recorder::start(&options, Builder::for_session).map_err(|error| permissions::explained(&error))?;
+    let builder = |host: &Host| {
+        let mut builder = Builder::for_session(host);
+        if let Some(pids) = targets.only_pids() {
+            builder.keep_only(pids);
+        }
+        builder
+    };
+    let recorder = Recorder::start(&options, builder).map_err(|error| permissions::explained(&error))?;
     if !quiet {
         said_at_start(&recorder);
     }
@@ -67,7 +73,7 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
         let code = if code < 0 { format!("{code:#x}") } else { code.to_string() };
         anstream::eprintln!("the program ended with exit code {code}");
     }
-    if trace.samples.is_empty() {
+    if trace.sample_count() == 0 {
         bail!("the kernel gave no sample; `etwprof sessions` tells who else samples");
     }
     if !args.symbols.no_symbols {

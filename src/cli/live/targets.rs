@@ -106,6 +106,16 @@ impl Targets {
         }
     }
 
+    /// The only processes that are profiled, where that is known before the recording ends.
+    pub(super) fn only_pids(&self) -> Option<Vec<u32>> {
+        match &self.which {
+            _ if self.children => None,
+            Which::Pids(pids) => Some(pids.clone()),
+            Which::Program { child, .. } => Some(vec![child.id()]),
+            Which::Name(_) | Which::All => None,
+        }
+    }
+
     /// True when there were targets and none is left.
     pub(super) fn have_ended(&mut self) -> bool {
         if matches!(self.which, Which::All) {

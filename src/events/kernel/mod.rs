@@ -15,7 +15,7 @@ pub use block::sid_text;
 pub use image::{Image, ImageId};
 pub use perf_info::{Interrupt, InterruptKind, ProfileInterval, Sample};
 pub use process::Process;
-pub use stack_walk::{Frames, StackWalk, is_kernel_address, own_stack};
+pub use stack_walk::{Frames, KernelSpace, StackWalk, own_stack};
 pub use system::{Cpu, Lost, SysConfig};
 pub use thread::{ContextSwitch, ReadyThread, Thread, ThreadName};
 

@@ -9,18 +9,42 @@ pub struct Frames<'a> {
     pointer: Pointer,
 }
 
+/// Which addresses are the kernel's, for both pointer widths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelSpace {
+    /// Where it begins on a 32-bit system.
+    start_32: u64,
+}
+
 /// The first kernel address of a 64-bit system, as ARM64 has it too; x64's own kernel begins above it.
 const KERNEL_64: u64 = 0xFFFF_0000_0000_0000;
 /// The first kernel address of a 32-bit system without /3GB.
 const KERNEL_32: u64 = 0x8000_0000;
+/// The 64 KiB below the kernel are nobody's.
+const NO_MANS_LAND: u64 = 0x1_0000;
 
-/// True for an address of the kernel's half on a machine of this pointer width.
-pub fn is_kernel_address(address: u64, pointer: Pointer) -> bool {
-    address
-        >= match pointer {
-            Pointer::Bits32 => KERNEL_32,
-            Pointer::Bits64 => KERNEL_64,
-        }
+impl Default for KernelSpace {
+    fn default() -> Self {
+        KernelSpace { start_32: KERNEL_32 }
+    }
+}
+
+impl KernelSpace {
+    /// That of a machine with this highest user-mode address (SystemConfig): a 32-bit system may leave its programs 3 GiB.
+    /// An address that leaves them less than the usual 2 GiB is not believed.
+    pub fn above(highest_user_address: u64) -> Self {
+        let start = highest_user_address.saturating_add(NO_MANS_LAND + 1);
+        KernelSpace { start_32: if start <= 1 << 32 { start.max(KERNEL_32) } else { KERNEL_32 } }
+    }
+
+    /// True for an address of the kernel's on a system of this pointer width.
+    pub fn contains(self, address: u64, pointer: Pointer) -> bool {
+        address
+            >= match pointer {
+                Pointer::Bits32 => self.start_32,
+                Pointer::Bits64 => KERNEL_64,
+            }
+    }
 }
 
 impl<'a> Frames<'a> {
@@ -40,9 +64,9 @@ impl<'a> Frames<'a> {
         wide.chain(narrow).filter(|address| *address != 0)
     }
 
-    /// True if an address of these frames is in the kernel.
-    pub fn is_kernel(&self, address: u64) -> bool {
-        is_kernel_address(address, self.pointer)
+    /// The width of its addresses.
+    pub fn pointer(&self) -> Pointer {
+        self.pointer
     }
 }
 

@@ -296,7 +296,7 @@ fn utc(filetime: i64) -> Option<String> {
 }
 
 fn intervals(trace: &Trace) -> Vec<IntervalInfo> {
-    let mut samples: FxHashMap<u64, u64> = FxHashMap::default();
+    let mut samples = trace.idle.by_weight.clone();
     for sample in &trace.samples {
         *samples.entry(sample.weight).or_default() += 1;
     }

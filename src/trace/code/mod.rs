@@ -131,7 +131,7 @@ impl PairRange {
 type ModuleIdOf<'a> = &'a dyn Fn(&collector::MethodRecord) -> Option<ManagedModuleId>;
 
 /// A method's name as its runtime writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MethodName<'a> {
     /// The type's full name, ``System.Collections.Generic.List`1[System.__Canon]``; empty for scripts and helpers.
     pub type_name: &'a str,

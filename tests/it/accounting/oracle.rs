@@ -126,7 +126,7 @@ proptest! {
         by_thread: bool,
     ) {
         let trace = trace_of(&shots);
-        prop_assert_eq!(trace.samples.len(), shots.len());
+        prop_assert_eq!(trace.sample_count(), shots.len() as u64);
         let profile = Profile::new(&trace, &filter, &Unnamed, Naming::default());
         let balance = &profile.balance;
         prop_assert_eq!(balance.kept + balance.idle + balance.filtered, balance.total);

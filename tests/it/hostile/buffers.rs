@@ -66,6 +66,35 @@ fn one_bad_buffer_costs_that_buffer() {
     }
 }
 
+/// Buffers larger than the header says, as a file may have them whose header is wrong: each is read by its own size. In
+/// files of the logger 0 much of what lies inside looks like a header.
+#[test]
+fn buffers_larger_than_the_header_says() {
+    let lookalike = |size: u32| {
+        let mut bytes = vec![0; 1024];
+        bytes[..4].copy_from_slice(&size.to_le_bytes());
+        bytes[4..8].copy_from_slice(&72u32.to_le_bytes());
+        bytes
+    };
+    for fake in [None, Some(72), Some(1024), Some(4096)] {
+        let etl = (0..4).fold(etl(), |etl, index| {
+            // Behind its samples, where an aligned place looks for a header, stands one.
+            let mut buffer = samples(0, START + 1_000 * index, 9).size(16 * SIZE).patch(0x2A, &[0, 0]);
+            for place in (SIZE..16 * SIZE).step_by(SIZE) {
+                buffer = fake.iter().fold(buffer, |buffer, size| buffer.patch(place, &lookalike(*size)));
+            }
+            etl.buffer(buffer)
+        });
+        let etl = etl.patch_first_buffer(0x2A, &[0, 0]);
+        let (samples, damage) = read(etl.clone());
+        match fake {
+            // These cannot be known from buffers of the session's size.
+            Some(1024) => assert!(samples == 36 && !damage.is_empty(), "{samples}, {damage:?}"),
+            _ => assert_eq!((samples, damage), (36, vec![]), "{fake:?}"),
+        }
+    }
+}
+
 /// The same for compressed buffers, which start at any byte.
 #[test]
 fn one_bad_compressed_buffer_costs_that_buffer() {

@@ -32,9 +32,25 @@ pub fn partition_info() -> Event {
 
 /// The machine's processors, version 3. `architecture`: 0 x86, 9 x64, 12 ARM64.
 pub fn cpu_config(mhz: u32, processors: u32, computer: &str, architecture: u16) -> Event {
+    cpu_config_of(mhz, processors, computer, architecture, None)
+}
+
+/// The same of a 32-bit machine that leaves its programs 3 GiB.
+pub fn cpu_config_3gb() -> Event {
+    cpu_config_of(2_000, 1, "OLD", 0, Some(0xbffe_ffff))
+}
+
+fn cpu_config_of(
+    mhz: u32,
+    processors: u32,
+    computer: &str,
+    architecture: u16,
+    highest_user_address: Option<u64>,
+) -> Event {
     let computer = computer.to_owned();
     Event::kernel(0x0B, 10, 3, move |bytes| {
-        let highest_user_address = if bytes.pointer_size() == 4 { 0x7ffe_ffff } else { 0x7fff_fffe_ffff };
+        let usual = if bytes.pointer_size() == 4 { 0x7ffe_ffff } else { 0x7fff_fffe_ffff };
+        let highest_user_address = highest_user_address.unwrap_or(usual);
         bytes
             .u32(mhz)
             .u32(processors)
