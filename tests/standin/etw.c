@@ -154,7 +154,7 @@ static void fill(struct session *session, PEVENT_TRACE_PROPERTIES p) {
 API ULONG WINAPI StartTraceW(PTRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PROPERTIES p) {
     char text[256], arguments[512];
     ULONG answer = injected("StartTraceW", p->LogFileMode & 0x02000000 ? "kernel" : "user");
-    if (!answer) answer = refused(&p->Wnode.Guid, TRACELOG_CREATE_REALTIME);
+    if (!answer) answer = refused(&p->Wnode.Guid, TRACELOG_CREATE_REALTIME | TRACELOG_GUID_ENABLE); /* B-start-rights */
     existing();
     *handle = 0;
     EnterCriticalSection(&lock);
@@ -180,12 +180,14 @@ API ULONG WINAPI ControlTraceW(TRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PR
     static const char *codes[] = {"query", "stop", "update", "flush"};
     const char *what = code < 4 ? codes[code] : "other";
     char text[256], arguments[400];
+    /* B-query-rights, B-stop-rights, B-flush-rights; etwprof does not update. */
+    static const ULONG rights[] = {WMIGUID_QUERY, TRACELOG_GUID_ENABLE, ~0u, TRACELOG_CREATE_REALTIME | TRACELOG_GUID_ENABLE};
     ULONG answer = injected("ControlTraceW", what);
     existing();
     EnterCriticalSection(&lock);
     struct session *session = handle ? by_handle(handle) : name ? by_name(name) : 0;
     if (!answer && session)
-        answer = refused(&session->properties.Wnode.Guid, code == EVENT_TRACE_CONTROL_STOP ? TRACELOG_CREATE_REALTIME : WMIGUID_QUERY);
+        answer = refused(&session->properties.Wnode.Guid, code < 4 ? rights[code] : ~0u);
     if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
     if (!answer) {
         fill(session, p);
@@ -220,7 +222,7 @@ API ULONG WINAPI EnableTraceEx2(TRACEHANDLE handle, LPCGUID provider, ULONG code
                                                   ULONGLONG any, ULONGLONG all, ULONG timeout, PENABLE_TRACE_PARAMETERS parameters) {
     char guid[40], pids[128] = "", arguments[512];
     ULONG answer = injected("EnableTraceEx2", code == 1 ? "enable" : "disable");
-    if (!answer) answer = refused(provider, TRACELOG_GUID_ENABLE);
+    if (!answer) answer = refused(provider, TRACELOG_GUID_ENABLE); /* B-enable-rights */
     EnterCriticalSection(&lock);
     struct session *session = by_handle(handle);
     if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
@@ -263,7 +265,7 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
     char detail[16], arguments[256], more[128] = "";
     snprintf(detail, sizeof detail, "%u", class);
     ULONG answer = injected("TraceSetInformation", detail);
-    if (!answer) answer = class == 5 ? unprivileged() : refused(&SystemTraceControlGuid, TRACELOG_GUID_ENABLE);
+    if (!answer && class == 5) answer = unprivileged(); /* B-interval-privilege */
     EnterCriticalSection(&lock);
     struct session *session = by_handle(handle);
     if (!answer && class != 5 && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
@@ -276,6 +278,11 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
                     if (!guid[0] || memcmp(guid, (char *)data + i, 16)) continue;
                     session->stacks[session->stack_count].group = (uint8_t)group;
                     session->stacks[session->stack_count++].type = ((uint8_t *)data)[i + 16];
+    if (!answer && class != 5) answer = refused(&session->properties.Wnode.Guid, TRACELOG_GUID_ENABLE); /* B-setup-rights */
+    if (!answer && class == 4) {
+        answer = refused(&SystemTraceControlGuid, TRACELOG_GUID_ENABLE); /* B-flags-rights */
+        if (!answer && size >= 8 && ((ULONG *)data)[1] & 2) answer = unprivileged(); /* B-flags-privilege */
+    }
                     snprintf(more + strlen(more), sizeof more - strlen(more), ",\"stack\":\"%02x/%u\"", group, ((uint8_t *)data)[i + 16]);
                 }
             break;
@@ -308,7 +315,7 @@ API TRACEHANDLE WINAPI OpenTraceW(PEVENT_TRACE_LOGFILEW logfile) {
     EnterCriticalSection(&lock);
     struct session *session = logfile->LoggerName ? by_name(logfile->LoggerName) : 0;
     if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
-    if (!answer) answer = refused(&session->properties.Wnode.Guid, TRACELOG_ACCESS_REALTIME);
+    if (!answer) answer = refused(&session->properties.Wnode.Guid, TRACELOG_ACCESS_REALTIME); /* B-consume-rights */
     for (int i = 0; !answer && i < MAX_SESSIONS; i++)
         if (!consumers[i].used) {
             struct etl *etl = recording(session->kernel);
