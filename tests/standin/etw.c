@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "etl.h"
+#include "shared.h"
 
 #define MAX_SESSIONS 16
 #define MAX_ENABLED 16
@@ -79,6 +80,7 @@ static struct etl *recording(int kernel) {
     static struct etl *kept[2];
     static char paths[2][512];
     struct etl *etl;
+    if (shared()) return 0; /* what happens now is played */
     EnterCriticalSection(&lock);
     const char *path = kernel ? setting("STANDIN_KERNEL", "") : setting("STANDIN_USER", setting("STANDIN_KERNEL", ""));
     if (!kept[kernel] && *path) {
@@ -178,10 +180,10 @@ API ULONG WINAPI StartTraceW(PTRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PRO
 
 API ULONG WINAPI ControlTraceW(TRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PROPERTIES p, ULONG code) {
     static const char *codes[] = {"query", "stop", "update", "flush"};
-    const char *what = code < 4 ? codes[code] : "other";
-    char text[256], arguments[400];
     /* B-query-rights, B-stop-rights, B-flush-rights; etwprof does not update. */
     static const ULONG rights[] = {WMIGUID_QUERY, TRACELOG_GUID_ENABLE, ~0u, TRACELOG_CREATE_REALTIME | TRACELOG_GUID_ENABLE};
+    const char *what = code < 4 ? codes[code] : "other";
+    char text[256], arguments[400];
     ULONG answer = injected("ControlTraceW", what);
     existing();
     EnterCriticalSection(&lock);
@@ -191,7 +193,13 @@ API ULONG WINAPI ControlTraceW(TRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PR
     if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
     if (!answer) {
         fill(session, p);
-        if (code == EVENT_TRACE_CONTROL_STOP) session->stopped = 1;
+        if (code == EVENT_TRACE_CONTROL_STOP) {
+            /* B-stop-disables: what a session had switched on goes off with it. */
+            for (int i = 0; i < session->enabled_count; i++)
+                shared_enable(&session->enabled[i].provider, EVENT_CONTROL_CODE_DISABLE_PROVIDER, 0, 0, 0, 0, 0);
+            if (session->kernel) shared_flags(0);
+            session->stopped = 1;
+        }
     }
     LeaveCriticalSection(&lock);
     narrow(session ? session->name : name, text, sizeof text);
@@ -240,6 +248,7 @@ API ULONG WINAPI EnableTraceEx2(TRACEHANDLE handle, LPCGUID provider, ULONG code
         }
     if (!answer && code == EVENT_CONTROL_CODE_ENABLE_PROVIDER && session->enabled_count < MAX_ENABLED)
         session->enabled[session->enabled_count++] = enabled;
+    if (!answer) shared_enable(provider, code, level, any, all, enabled.pids, enabled.pid_count);
     LeaveCriticalSection(&lock);
     guid_text(provider, guid);
     snprintf(arguments, sizeof arguments, "\"handle\":%llu,\"provider\":\"%s\",\"code\":%lu,\"level\":%u,\"keywords\":%llu,\"pids\":[%s]",
@@ -269,6 +278,11 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
     EnterCriticalSection(&lock);
     struct session *session = by_handle(handle);
     if (!answer && class != 5 && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
+    if (!answer && class != 5) answer = refused(&session->properties.Wnode.Guid, TRACELOG_GUID_ENABLE); /* B-setup-rights */
+    if (!answer && class == 4) {
+        answer = refused(&SystemTraceControlGuid, TRACELOG_GUID_ENABLE); /* B-flags-rights */
+        if (!answer && size >= 8 && ((ULONG *)data)[1] & 2) answer = unprivileged(); /* B-flags-privilege */
+    }
     if (!answer) switch (class) {
         case 3: /* stack tracing: CLASSIC_EVENT_ID[] */
             for (ULONG i = 0; i + 24 <= size && session->stack_count < MAX_STACKS; i += 24)
@@ -278,17 +292,13 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
                     if (!guid[0] || memcmp(guid, (char *)data + i, 16)) continue;
                     session->stacks[session->stack_count].group = (uint8_t)group;
                     session->stacks[session->stack_count++].type = ((uint8_t *)data)[i + 16];
-    if (!answer && class != 5) answer = refused(&session->properties.Wnode.Guid, TRACELOG_GUID_ENABLE); /* B-setup-rights */
-    if (!answer && class == 4) {
-        answer = refused(&SystemTraceControlGuid, TRACELOG_GUID_ENABLE); /* B-flags-rights */
-        if (!answer && size >= 8 && ((ULONG *)data)[1] & 2) answer = unprivileged(); /* B-flags-privilege */
-    }
                     snprintf(more + strlen(more), sizeof more - strlen(more), ",\"stack\":\"%02x/%u\"", group, ((uint8_t *)data)[i + 16]);
                 }
             break;
         case 4: { /* system trace flags: ULONG[8] group masks */
             ULONG *masks = data;
             session->flags = masks[0] | (size >= 8 && masks[1] & 2 ? 0x01000000 : 0);
+            shared_flags(session->flags);
             break;
         }
         case 5: {
@@ -475,6 +485,24 @@ static int buffer_done(struct consumer *consumer) {
     return !consumer->logfile.BufferCallback || consumer->logfile.BufferCallback(&consumer->logfile);
 }
 
+/* STANDIN_SHARED: what another program writes now, until the session is stopped and all of it is read. */
+static void process_shared(struct consumer *consumer) {
+    static const struct etl clock = {.frequency = 10000000};
+    struct event event;
+    LONG64 at = 0;
+    int samples = 0;
+    while (!consumer->closed) {
+        int stopped = consumer->session->stopped, any = 0;
+        while (!consumer->closed && shared_next(consumer->session->kernel, &at, &event)) {
+            deliver(consumer, &clock, &event, 0);
+            any = 1;
+            if (event.kind == KIND_KERNEL && event.group == 0x0f && ++samples == 100) call_log("100 samples", "", 0);
+        }
+        if (!buffer_done(consumer) || (stopped && !any)) break;
+        if (!any) Sleep(2);
+    }
+}
+
 API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME start, LPFILETIME end) {
     ULONG answer = injected("ProcessTrace", "");
     struct consumer *consumer = count == 1 && *handles >= 200 && *handles < 200 + MAX_SESSIONS ? &consumers[*handles - 200] : 0;
@@ -493,6 +521,10 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
     snprintf(arguments, sizeof arguments, "\"session\":\"%s\"", text);
     call_log("ProcessTrace.begins", arguments, 0);
     consumer->processing = 1;
+    if (shared()) {
+        process_shared(consumer);
+        goto out;
+    }
     LARGE_INTEGER began, now, ticks;
     QueryPerformanceFrequency(&ticks);
     QueryPerformanceCounter(&began);
