@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, missing_docs, unreachable_pub)]
 mod accounting;
 mod baselines;
+mod beliefs;
 mod clr_profile;
 mod clr_real;
 mod clr_reports;

@@ -30,6 +30,7 @@ def real(check):
     return check
 
 
+# B-sample-stacks, B-raw-times.
 @real
 def tree_is_that_of_the_file():
     # Every stack of net.4.5.2.x64.etl is played, as in the file; a session of ours is given those of samples only.
@@ -78,6 +79,7 @@ def children_are_kept():
     expect(all(call["pids"] == [] for call in run.calls if call["call"] == "EnableTraceEx2"), "children have other ids")
 
 
+# B-pid-filter.
 @real
 def a_running_program_is_profiled_by_id():
     counts = by_process(TRACE_2016)
@@ -135,6 +137,7 @@ def a_program_has_our_input_and_output():
 # The calls
 
 
+# B-session-quiet, B-query-handle.
 def calls_come_in_the_right_order():
     run = Run("--all", "--duration", "500ms", "--frequency", "4000", *LIVE, interval=15000).clean(interval=15000)
     read, = run.find("TraceQueryInformation", answer=0)[:1]
@@ -298,6 +301,7 @@ def a_session_that_others_stop_gives_what_there_is():
     expect(run.code == 0 and "ended by itself" in run.err, run.err)
 
 
+# B-rundown-end.
 @real
 def net_programs_that_do_not_answer_are_named():
     expect("did not list" not in Run(*ALL, trace=TRACE_X64).clean().err, "all of them answer")
@@ -330,6 +334,7 @@ def sessions_are_listed_and_stale_ones_stopped():
         expect(run.calls[-1]["left"] == [own], f"{run.calls[-1]['left']}: {run.err}")
 
 
+# B-lost-figures, B-interval-machine.
 def losses_and_refusals_are_told():
     run = Run(*ALL, "--frequency", "8000", lost="12,3,4", least_interval=5000).clean()
     expect("12 events were lost" in run.err and "7 buffers were lost" in run.err, run.err)

@@ -154,9 +154,15 @@ def start(*commands):
     return before
 
 
+# Of a session: query, start and flush, set up and stop, read.
+SESSION = 0x1 | 0x20 | 0x80 | 0x400
+# What a former etwprof gave.
+OLDER_SESSION = 0x1 | 0x20 | 0x400
+
+
 def grant(sid):
     """What a grant changes, in its order."""
-    return [(KERNEL_SESSION, sid, 0x421), (CLR_SESSION, sid, 0x421), (SYSTEM_TRACE, sid, 0x80), (CLR, sid, 0x80),
+    return [(KERNEL_SESSION, sid, SESSION), (CLR_SESSION, sid, SESSION), (SYSTEM_TRACE, sid, 0x80), (CLR, sid, 0x80),
             (CLR_RUNDOWN, sid, 0x80), ("LsaAddAccountRights", sid, PRIVILEGE)]
 
 
@@ -166,6 +172,7 @@ def revoke(sid):
             (SYSTEM_TRACE, NOBODY, 1), ("EventAccessRemove", CLR_SESSION), ("EventAccessRemove", KERNEL_SESSION)]
 
 
+# B-default-rights, B-access-adds.
 def check_grant_permissions_revoke():
     before = start()
     dry = Run("grant", JO, "--dry-run").ok()
@@ -285,6 +292,38 @@ def check_caller():
     text = Run("permissions").ok().out
     expect("log off and on" in text and "CPU sampling with stacks: after a new logon" in text, text)
     reg(rf"delete HKLM\{SECURITY} /v {KERNEL_SESSION}")
+    expect(Run("revoke").ok().state == before, "not as before")
+
+
+# B-uac-filter.
+def check_an_administrator_is_sent_to_an_elevated_console():
+    before = start()
+    # In the elevated console: the grant is made, and nobody is sent to log off and on for ever.
+    granted = Run("grant", "--me", elevation="full").ok()
+    expect("from an elevated console" in granted.out and "standard users" in granted.out, granted.out)
+    expect("log off" not in granted.out and "can profile" not in granted.out, granted.out)
+    again = Run("grant", "--me", "--json", elevation="full").json()
+    expect(again["only_elevated"] is True and again["new_logon_needed"] is False, again)
+    # In the ordinary one the account has everything, and the token has not.
+    seen = Run("permissions", elevation="limited").ok()
+    expect("CPU sampling with stacks: only elevated" in seen.out and "standard users" in seen.out, seen.out)
+    expect("log off" not in seen.out and "after a new logon" not in seen.out, seen.out)
+    seen = Run("permissions", "--json", elevation="limited").json()
+    expect(seen["only_elevated"] is True and seen["new_logon_needed"] is False, seen)
+    expect(Run("permissions", "--json").json()["only_elevated"] is False, "a standard user's token is not filtered")
+    for fault in ("AdjustTokenPrivileges=1300", "StartTraceW.kernel=5"):
+        refused = Run("--all", "--duration", "300ms", elevation="limited", fail=fault)
+        refused.failed("not elevated", "Run as administrator", "A grant does not help it")
+        expect("log off" not in refused.err and "etwprof grant" not in refused.err, refused.err)
+    # Another administrator, by the groups of the account.
+    run_raw("reg", "add", rf"HKLM\{STANDIN}\Groups\Administrators", "/v", JO, "/t", "REG_BINARY", "/d",
+            sid_bytes(JO).hex(), "/f")
+    other = Run("grant", "PC\\jo").ok()
+    expect("is an administrator and records from an elevated console" in other.out, other.out)
+    Run("revoke").ok()
+    start()
+    ann = Run("grant", ANN).ok()
+    expect("log off" in ann.out and "elevated" not in ann.out, ann.out)
     expect(Run("revoke").ok().state == before, "not as before")
 
 
@@ -430,11 +469,16 @@ def check_a_record_that_somebody_changed():
             expect(run.writes() == [] and run.value(CLR) == granted.value(CLR), f"{command}: it was acted on")
 
 
+def allow(guid, rights):
+    return value(guid, descriptor(acl([ace(0, rights, JO)])))
+
+
 def live(**settings):
     trace = wine(DATA + "/etl/perfview/PerfViewData.etl")
     return Run("--all", "--duration", "500ms", "--no-symbols", "-f", "folded", kernel=trace, account=JO, **settings)
 
 
+# B-access-kernel, B-flags-rights, B-flags-privilege, B-interval-privilege, B-enable-rights.
 def check_live_as_the_granted_account():
     if DATA == "absent":
         raise checks.Skipped("needs the recordings of ../shared/data")
@@ -449,6 +493,7 @@ def check_live_as_the_granted_account():
             for call, code, missing in [("StartTraceW.kernel", 5, "TRACELOG_CREATE_REALTIME"),
                                         ("OpenTraceW.raw", 5, "TRACELOG_ACCESS_REALTIME"),
                                         ("EnableTraceEx2.enable", 5, "TRACELOG_GUID_ENABLE on the .NET"),
+                                        ("TraceSetInformation.3", 5, "TRACELOG_GUID_ENABLE on etwprof's kernel session"),
                                         ("TraceSetInformation.4", 5, "TRACELOG_GUID_ENABLE on the kernel"),
                                         ("TraceSetInformation.5@1", 1314, PRIVILEGE)]:
                 refused = live(fail=f"{call}={code}").failed(missing, "`etwprof grant \"", "log off and on again")
@@ -456,14 +501,74 @@ def check_live_as_the_granted_account():
         expect(Run("revoke", JO).ok().state == before, "not as before")
         live().failed(PRIVILEGE, "`etwprof grant \"", "log off and on again")
         # Each right alone is not enough; and the kernel was told of the revoke, so that none is left there.
-        allow = lambda guid, rights: value(guid, descriptor(acl([ace(0, rights, JO)])))
         for commands, missing in [
                 ([rf"add HKLM\{STANDIN}\Rights /v {JO} /t REG_MULTI_SZ /d {PRIVILEGE}"], "TRACELOG_CREATE_REALTIME"),
-                ([allow(KERNEL_SESSION, 0x421)], "TRACELOG_GUID_ENABLE on the kernel's events"),
-                ([allow(SYSTEM_TRACE, 0x80), rf"delete HKLM\{KERNEL}"], "TRACELOG_CREATE_REALTIME"),
-                ([allow(CLR_SESSION, 0x421)], "TRACELOG_GUID_ENABLE on the .NET runtime's providers")]:
+                ([allow(KERNEL_SESSION, SESSION), rf"delete HKLM\{KERNEL}"], "TRACELOG_CREATE_REALTIME"),
+                ([allow(CLR_SESSION, SESSION)], "TRACELOG_GUID_ENABLE on the .NET runtime's providers"),
+                ([allow(CLR, 0x80), allow(CLR_RUNDOWN, 0x80)], "TRACELOG_GUID_ENABLE on the kernel's events")]:
             reg(*commands)
             live().failed(missing, "`etwprof grant \"", "log off and on again")
+
+
+# B-start-rights, B-query-rights, B-setup-rights, B-consume-rights; and so no bit is given that is not needed.
+def check_every_right_to_a_session_is_needed():
+    if DATA == "absent":
+        print("SKIPPED every_right_to_a_session_is_needed: no real data here", file=sys.stderr)
+        return
+    start()
+    reg(rf"add HKLM\{STANDIN}\Rights /v {JO} /t REG_MULTI_SZ /d {PRIVILEGE}",
+        *(allow(guid, 0x80) for guid in (SYSTEM_TRACE, CLR, CLR_RUNDOWN)))
+    both = lambda rights: reg(*(allow(guid, rights) for guid in (KERNEL_SESSION, CLR_SESSION)))
+    for bit, missing in [(0x1, "WMIGUID_QUERY"), (0x20, "TRACELOG_CREATE_REALTIME"), (0x80, "TRACELOG_GUID_ENABLE"),
+                         (0x400, "TRACELOG_ACCESS_REALTIME")]:
+        both(SESSION & ~bit)
+        refused = live().failed(missing, "on etwprof's sessions", "completes a grant by an older etwprof")
+        # Whoever may not stop a session could not start it either.
+        expect(refused.calls[-1]["left"] == [] and refused.calls[-1]["interval"] == 10000, refused.calls[-1])
+    both(SESSION)
+    run = live().ok()
+    # B-stop-rights, B-flush-rights.
+    refusals = [call for call in run.calls if call["call"] == "ControlTraceW" and call["answer"] == 5]
+    expect(run.calls[-1]["left"] == [] and refusals == [], f"{refusals} {run.calls[-1]}")
+
+
+def older_grant():
+    """What a former version left: its entries, and its record of them."""
+    before = start()
+    Run("grant", JO).ok()
+    for guid in (KERNEL_SESSION, CLR_SESSION):
+        entries = [ace(0, rights, sid) for _, _, rights, sid in DEFAULT] + [ace(0, OLDER_SESSION, JO)]
+        reg(value(guid, descriptor(acl(entries))))
+        run_raw("reg", "add", rf"HKLM\{RECORD}\Permissions\Objects\{guid}", "/v", "Granted", "/t", "REG_MULTI_SZ", "/d",
+                f"{JO} {OLDER_SESSION:#x}", "/f")
+    reg(rf"delete HKLM\{KERNEL}")
+    return before
+
+
+def check_an_older_grant_is_completed():
+    before = older_grant()
+    seen = Run("permissions", JO).ok()
+    expect(seen.out.count("MISSING  TRACELOG_GUID_ENABLE on etwprof's ") == 2, seen.out)
+    expect(f"an older etwprof granted {JO} less" in seen.out and f"`etwprof grant {JO}` completes it" in seen.out, seen.out)
+    expect(Run("revoke").ok().state == before, "an older grant is not taken back")
+
+    older_grant()
+    dry = Run("grant", JO, "--dry-run").ok()
+    expect(dry.out.count("is not there yet") == 2 and dry.writes() == [], dry.out)
+    # A failure on the way leaves what there was.
+    for fault in ("EventAccessControl@1=5", "EventAccessControl@2=5"):
+        failed = Run("grant", JO, fail=fault).failed("cannot give", "nothing was changed")
+        for guid in (KERNEL_SESSION, CLR_SESSION):
+            rights = [rights for _, _, rights, sid in aces(failed.value(guid)) if sid == JO]
+            expect(rights == [OLDER_SESSION], f"{fault}: {guid} has {rights}")
+    completed = Run("grant", JO).ok()
+    expect(completed.changes() == grant(JO)[:2], f"{completed.changes()}")
+    seen = Run("permissions", JO, "--json").json()
+    expect(all(need["has"] for need in seen["needs"]) and not any("older" in note for note in seen["notes"]), seen)
+    again = Run("grant", JO).ok()
+    expect(again.writes() == [] and again.state == completed.state, "completing twice changed something")
+    revoked = Run("revoke").ok()
+    expect(revoked.state == before and revoked.out.count("all is as it was found") == 6, revoked.out)
 
 
 # Of these there are hundreds. Every call with every code is in the tests of the library, on a machine in memory.
@@ -482,6 +587,9 @@ def table(run, every, check, known):
         check(run(fail=f"{name}@{nth}={code:#x}"), name, code, f"{name}@{nth} with {code:#x}")
 
 
+AFTERWARDS = {"OpenProcessToken", "GetTokenInformation", "NetUserGetLocalGroups", "LookupAccountNameW"}
+
+
 def check_every_call_of_grant_fails():
     known = set()
     for method in ([], ["--via-group"]):
@@ -490,8 +598,9 @@ def check_every_call_of_grant_fails():
         expect(Run("revoke").ok().state == before, "not as before")
 
         def check(run, name, code, what):
-            if run.code == 0 and name == "LookupAccountSidW" and code == 1332:
-                # A SID whose name is out of reach can be granted to.
+            if run.code == 0 and (name in AFTERWARDS or name == "LookupAccountSidW" and code == 1332):
+                # A SID whose name is out of reach can be granted to; and at its end a grant looks whether the account is
+                # an administrator's, for what it says.
                 expect(run.state == whole.state and Run("revoke").ok().state == before, what)
                 return
             expect(run.code == 1 and name in run.err and CODES[code] in run.err and "cure:" in run.err,

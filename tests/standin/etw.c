@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "etl.h"
+#include "shared.h"
 
 #define MAX_SESSIONS 16
 #define MAX_ENABLED 16
@@ -79,6 +80,7 @@ static struct etl *recording(int kernel) {
     static struct etl *kept[2];
     static char paths[2][512];
     struct etl *etl;
+    if (shared()) return 0; /* what happens now is played */
     EnterCriticalSection(&lock);
     const char *path = kernel ? setting("STANDIN_KERNEL", "") : setting("STANDIN_USER", setting("STANDIN_KERNEL", ""));
     if (!kept[kernel] && *path) {
@@ -154,7 +156,7 @@ static void fill(struct session *session, PEVENT_TRACE_PROPERTIES p) {
 API ULONG WINAPI StartTraceW(PTRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PROPERTIES p) {
     char text[256], arguments[512];
     ULONG answer = injected("StartTraceW", p->LogFileMode & 0x02000000 ? "kernel" : "user");
-    if (!answer) answer = refused(&p->Wnode.Guid, TRACELOG_CREATE_REALTIME);
+    if (!answer) answer = refused(&p->Wnode.Guid, TRACELOG_CREATE_REALTIME | TRACELOG_GUID_ENABLE); /* B-start-rights */
     existing();
     *handle = 0;
     EnterCriticalSection(&lock);
@@ -178,6 +180,8 @@ API ULONG WINAPI StartTraceW(PTRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PRO
 
 API ULONG WINAPI ControlTraceW(TRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PROPERTIES p, ULONG code) {
     static const char *codes[] = {"query", "stop", "update", "flush"};
+    /* B-query-rights, B-stop-rights, B-flush-rights; etwprof does not update. */
+    static const ULONG rights[] = {WMIGUID_QUERY, TRACELOG_GUID_ENABLE, ~0u, TRACELOG_CREATE_REALTIME | TRACELOG_GUID_ENABLE};
     const char *what = code < 4 ? codes[code] : "other";
     char text[256], arguments[400];
     ULONG answer = injected("ControlTraceW", what);
@@ -185,11 +189,17 @@ API ULONG WINAPI ControlTraceW(TRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PR
     EnterCriticalSection(&lock);
     struct session *session = handle ? by_handle(handle) : name ? by_name(name) : 0;
     if (!answer && session)
-        answer = refused(&session->properties.Wnode.Guid, code == EVENT_TRACE_CONTROL_STOP ? TRACELOG_CREATE_REALTIME : WMIGUID_QUERY);
+        answer = refused(&session->properties.Wnode.Guid, code < 4 ? rights[code] : ~0u);
     if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
     if (!answer) {
         fill(session, p);
-        if (code == EVENT_TRACE_CONTROL_STOP) session->stopped = 1;
+        if (code == EVENT_TRACE_CONTROL_STOP) {
+            /* B-stop-disables: what a session had switched on goes off with it. */
+            for (int i = 0; i < session->enabled_count; i++)
+                shared_enable(&session->enabled[i].provider, EVENT_CONTROL_CODE_DISABLE_PROVIDER, 0, 0, 0, 0, 0);
+            if (session->kernel) shared_flags(0);
+            session->stopped = 1;
+        }
     }
     LeaveCriticalSection(&lock);
     narrow(session ? session->name : name, text, sizeof text);
@@ -220,7 +230,7 @@ API ULONG WINAPI EnableTraceEx2(TRACEHANDLE handle, LPCGUID provider, ULONG code
                                                   ULONGLONG any, ULONGLONG all, ULONG timeout, PENABLE_TRACE_PARAMETERS parameters) {
     char guid[40], pids[128] = "", arguments[512];
     ULONG answer = injected("EnableTraceEx2", code == 1 ? "enable" : "disable");
-    if (!answer) answer = refused(provider, TRACELOG_GUID_ENABLE);
+    if (!answer) answer = refused(provider, TRACELOG_GUID_ENABLE); /* B-enable-rights */
     EnterCriticalSection(&lock);
     struct session *session = by_handle(handle);
     if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
@@ -238,6 +248,7 @@ API ULONG WINAPI EnableTraceEx2(TRACEHANDLE handle, LPCGUID provider, ULONG code
         }
     if (!answer && code == EVENT_CONTROL_CODE_ENABLE_PROVIDER && session->enabled_count < MAX_ENABLED)
         session->enabled[session->enabled_count++] = enabled;
+    if (!answer) shared_enable(provider, code, level, any, all, enabled.pids, enabled.pid_count);
     LeaveCriticalSection(&lock);
     guid_text(provider, guid);
     snprintf(arguments, sizeof arguments, "\"handle\":%llu,\"provider\":\"%s\",\"code\":%lu,\"level\":%u,\"keywords\":%llu,\"pids\":[%s]",
@@ -263,10 +274,15 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
     char detail[16], arguments[256], more[128] = "";
     snprintf(detail, sizeof detail, "%u", class);
     ULONG answer = injected("TraceSetInformation", detail);
-    if (!answer) answer = class == 5 ? unprivileged() : refused(&SystemTraceControlGuid, TRACELOG_GUID_ENABLE);
+    if (!answer && class == 5) answer = unprivileged(); /* B-interval-privilege */
     EnterCriticalSection(&lock);
     struct session *session = by_handle(handle);
     if (!answer && class != 5 && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
+    if (!answer && class != 5) answer = refused(&session->properties.Wnode.Guid, TRACELOG_GUID_ENABLE); /* B-setup-rights */
+    if (!answer && class == 4) {
+        answer = refused(&SystemTraceControlGuid, TRACELOG_GUID_ENABLE); /* B-flags-rights */
+        if (!answer && size >= 8 && ((ULONG *)data)[1] & 2) answer = unprivileged(); /* B-flags-privilege */
+    }
     if (!answer) switch (class) {
         case 3: /* stack tracing: CLASSIC_EVENT_ID[] */
             for (ULONG i = 0; i + 24 <= size && session->stack_count < MAX_STACKS; i += 24)
@@ -282,6 +298,7 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
         case 4: { /* system trace flags: ULONG[8] group masks */
             ULONG *masks = data;
             session->flags = masks[0] | (size >= 8 && masks[1] & 2 ? 0x01000000 : 0);
+            shared_flags(session->flags);
             break;
         }
         case 5: {
@@ -308,7 +325,7 @@ API TRACEHANDLE WINAPI OpenTraceW(PEVENT_TRACE_LOGFILEW logfile) {
     EnterCriticalSection(&lock);
     struct session *session = logfile->LoggerName ? by_name(logfile->LoggerName) : 0;
     if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
-    if (!answer) answer = refused(&session->properties.Wnode.Guid, TRACELOG_ACCESS_REALTIME);
+    if (!answer) answer = refused(&session->properties.Wnode.Guid, TRACELOG_ACCESS_REALTIME); /* B-consume-rights */
     for (int i = 0; !answer && i < MAX_SESSIONS; i++)
         if (!consumers[i].used) {
             struct etl *etl = recording(session->kernel);
@@ -468,6 +485,24 @@ static int buffer_done(struct consumer *consumer) {
     return !consumer->logfile.BufferCallback || consumer->logfile.BufferCallback(&consumer->logfile);
 }
 
+/* STANDIN_SHARED: what another program writes now, until the session is stopped and all of it is read. */
+static void process_shared(struct consumer *consumer) {
+    static const struct etl clock = {.frequency = 10000000};
+    struct event event;
+    LONG64 at = 0;
+    int samples = 0;
+    while (!consumer->closed) {
+        int stopped = consumer->session->stopped, any = 0;
+        while (!consumer->closed && shared_next(consumer->session->kernel, &at, &event)) {
+            deliver(consumer, &clock, &event, 0);
+            any = 1;
+            if (event.kind == KIND_KERNEL && event.group == 0x0f && ++samples == 100) call_log("100 samples", "", 0);
+        }
+        if (!buffer_done(consumer) || (stopped && !any)) break;
+        if (!any) Sleep(2);
+    }
+}
+
 API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME start, LPFILETIME end) {
     ULONG answer = injected("ProcessTrace", "");
     struct consumer *consumer = count == 1 && *handles >= 200 && *handles < 200 + MAX_SESSIONS ? &consumers[*handles - 200] : 0;
@@ -486,6 +521,10 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
     snprintf(arguments, sizeof arguments, "\"session\":\"%s\"", text);
     call_log("ProcessTrace.begins", arguments, 0);
     consumer->processing = 1;
+    if (shared()) {
+        process_shared(consumer);
+        goto out;
+    }
     LARGE_INTEGER began, now, ticks;
     QueryPerformanceFrequency(&ticks);
     QueryPerformanceCounter(&began);

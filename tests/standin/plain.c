@@ -72,7 +72,19 @@ API BOOL WINAPI OpenProcessToken(HANDLE process, DWORD access, PHANDLE token) {
 
 API BOOL WINAPI GetTokenInformation(HANDLE token, TOKEN_INFORMATION_CLASS class, LPVOID data, DWORD size, PDWORD needed) {
     *needed = 0;
-    return !asked("GetTokenInformation", 0) && REAL(GetTokenInformation)(token, class, data, size, needed);
+    if (asked("GetTokenInformation", 0)) return FALSE;
+    if (class == TokenElevationType) {
+        /* B-uac-filter: User Account Control makes an administrator's tokens full and limited ones. Wine has none. */
+        const char *elevation = getenv("STANDIN_ELEVATION");
+        int kind = !elevation ? TokenElevationTypeDefault : strcmp(elevation, "full") ? TokenElevationTypeLimited : TokenElevationTypeFull;
+        memcpy(data, &kind, *needed = sizeof kind);
+        return TRUE;
+    }
+    BOOL done = REAL(GetTokenInformation)(token, class, data, size, needed);
+    /* The filtered token has no privilege of those that matter here. */
+    if (done && class == TokenPrivileges && getenv("STANDIN_ELEVATION") && !strcmp(getenv("STANDIN_ELEVATION"), "limited"))
+        ((TOKEN_PRIVILEGES *)data)->PrivilegeCount = 0;
+    return done;
 }
 
 /* STANDIN_NAMES: "DOMAIN\name=SID;...". Calls `found` until it says that this is the one. */

@@ -12,6 +12,11 @@ use serde_json::{Value, json};
 
 use crate::cli::output;
 
+/// Why a grant does not help an administrator whose programs are not elevated.
+pub(super) const FILTERED: &str = "A grant does not help it: User Account Control takes the privilege from an \
+                                   administrator's ordinary programs at each logon, whatever is granted. A grant is for \
+                                   standard users";
+
 /// Whom it is about.
 pub(super) struct Subject {
     pub(super) sid: Sid,
@@ -79,17 +84,23 @@ pub(super) fn dry_run(subject: &Subject, steps: &[Prospect], json: bool) -> Resu
     })
 }
 
-pub(super) fn granted(subject: &Subject, outcomes: &[(Need, Outcome)], json: bool) -> Result<()> {
+/// `filtered`: User Account Control takes the privilege from the account's ordinary programs.
+pub(super) fn granted(
+    subject: &Subject,
+    outcomes: &[(Need, Outcome)],
+    filtered: bool,
+    json: bool,
+) -> Result<()> {
     let given = outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::Given);
     let changed = given.clone().count();
-    let logon = given.clone().any(|(need, _)| !matches!(need.right, Right::Trace { .. }));
+    let logon = !filtered && given.clone().any(|(need, _)| !matches!(need.right, Right::Trace { .. }));
     let value = || {
         let steps = outcomes.iter().map(|(need, outcome)| {
             json!({ "right": right(need.right), "feature": need.feature, "why": need.why, "outcome": outcome })
         });
         json!({
             "account": subject.json(), "dry_run": false, "steps": steps.collect::<Vec<_>>(),
-            "changed": changed != 0, "new_logon_needed": logon,
+            "changed": changed != 0, "new_logon_needed": logon, "only_elevated": filtered,
         })
     };
     write(json, value, |out| {
@@ -104,7 +115,14 @@ pub(super) fn granted(subject: &Subject, outcomes: &[(Need, Outcome)], json: boo
         }
         match changed {
             0 => writeln!(out, "\n{subject} had everything already; nothing was changed.")?,
+            _ if filtered => writeln!(out, "\n`etwprof revoke {}` takes it back.", subject.sid)?,
             _ => writeln!(out, "\n{subject} can profile. `etwprof revoke {}` takes it back.", subject.sid)?,
+        }
+        if filtered {
+            writeln!(
+                out,
+                "\n{subject} is an administrator and records from an elevated console. {FILTERED}."
+            )?;
         }
         if logon {
             writeln!(
@@ -163,6 +181,14 @@ pub(super) fn revoked(revoked: &Revoked, json: bool) -> Result<()> {
     })
 }
 
+/// Of rights to an ETW object these alone.
+fn only(right: Right, rights: u32) -> Right {
+    match right {
+        Right::Trace { guid, object, .. } => Right::Trace { guid, object, rights },
+        other => other,
+    }
+}
+
 fn called(sid: &Sid) -> String {
     name(sid).ok().flatten().map_or_else(|| sid.to_string(), |named| named.to_string())
 }
@@ -173,12 +199,16 @@ pub(super) struct Logon {
     pub(super) sids: Vec<Sid>,
     /// Whether it holds the privilege; `None` if that cannot be read.
     pub(super) privilege: Option<bool>,
+    /// Whether User Account Control holds back what the account has as an administrator.
+    pub(super) filtered: bool,
 }
 
 impl Logon {
     /// True if the account has this, but got it after this logon.
     fn lacks(&self, need: &Need, state: &State) -> bool {
         match (need.right, state) {
+            // No logon brings it.
+            (Right::Privilege { .. }, State::Has { .. }) if self.filtered => false,
             (Right::Privilege { .. }, State::Has { .. }) => self.privilege == Some(false),
             (_, State::Has { by }) => !by.iter().all(|sid| self.sids.contains(sid)),
             _ => false,
@@ -195,6 +225,7 @@ pub(super) fn permissions(
 ) -> Result<()> {
     let lacks = |(need, state): &(Need, State)| this.is_some_and(|logon| logon.lacks(need, state));
     let logon = states.iter().any(lacks);
+    let filtered = this.is_some_and(|logon| logon.filtered && logon.privilege != Some(true));
     let value = || {
         let needs = states.iter().map(|(need, state)| {
             let (has, by, missing, unreadable) = match state {
@@ -211,7 +242,8 @@ pub(super) fn permissions(
             Feature::ALL.map(|feature| json!({ "feature": feature, "works": works(states, feature) }));
         json!({
             "account": subject.json(), "needs": needs.collect::<Vec<_>>(), "features": features,
-            "privilege_in_token": this.and_then(|logon| logon.privilege), "new_logon_needed": logon, "notes": notes,
+            "privilege_in_token": this.and_then(|logon| logon.privilege), "new_logon_needed": logon, "only_elevated": filtered,
+            "notes": notes,
         })
     };
     write(json, value, |out| {
@@ -224,7 +256,9 @@ pub(super) fn permissions(
                         if others.is_empty() { String::new() } else { format!(", by {}", others.join(", ")) };
                     writeln!(out, "has      {}{by}", need.right)?;
                 }
-                State::Missing { .. } => writeln!(out, "MISSING  {}\n         to {}", need.right, need.why)?,
+                State::Missing { rights } => {
+                    writeln!(out, "MISSING  {}\n         to {}", only(need.right, *rights), need.why)?
+                }
                 State::Unknown(cause) => {
                     writeln!(out, "unknown  {}\n         not readable: {cause}", need.right)?
                 }
@@ -234,6 +268,7 @@ pub(super) fn permissions(
         let mut cures = (false, false);
         for feature in Feature::ALL {
             let answer = match works(states, feature) {
+                _ if filtered => "only elevated",
                 Some(true) if logon => "after a new logon",
                 Some(true) => "yes",
                 Some(false) => {
@@ -246,6 +281,12 @@ pub(super) fn permissions(
                 }
             };
             writeln!(out, "{}: {answer}", feature.title())?;
+        }
+        if filtered {
+            writeln!(
+                out,
+                "\nThis console is an administrator's, and not elevated: record from one that is. {FILTERED}."
+            )?;
         }
         if logon {
             let late: Vec<_> = states.iter().filter(|one| lacks(one)).map(|(need, _)| need.right).collect();

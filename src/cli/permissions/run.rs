@@ -2,8 +2,12 @@
 
 use anyhow::{Result, anyhow, bail};
 use etwprof::session::SessionError;
-use etwprof::session::access::windows::{LocalMachine, account, caller, groups, holds_privilege, name};
-use etwprof::session::access::{self, CallError, Cause, GrantError, Method, Refused, Sid, State, rights};
+use etwprof::session::access::windows::{
+    Elevation, LocalMachine, Named, account, caller, groups, holds_privilege, name,
+};
+use etwprof::session::access::{
+    self, CallError, Cause, GrantError, Machine, Method, Refused, Sid, State, rights,
+};
 
 use super::print::{self, Logon, Subject};
 use crate::cli::args;
@@ -22,7 +26,7 @@ pub(in crate::cli) fn grant(args: &args::Grant) -> Result<()> {
         return print::dry_run(&subject, &steps, args.json);
     }
     match access::grant(&mut machine, &subject.sid, method) {
-        Ok(outcomes) => print::granted(&subject, &outcomes, args.json),
+        Ok(outcomes) => print::granted(&subject, &outcomes, is_filtered(&subject), args.json),
         Err(error) => {
             if args.json {
                 print::grant_failed(&subject, &error)?;
@@ -31,6 +35,18 @@ pub(in crate::cli) fn grant(args: &args::Grant) -> Result<()> {
             Err(grant_failed(&subject, &error, &format!("grant {}{flag}", subject.sid)))
         }
     }
+}
+
+/// True if User Account Control takes the privilege from the account's ordinary programs: an administrator's.
+fn is_filtered(subject: &Subject) -> bool {
+    match caller() {
+        Ok(caller) if caller.sid == subject.sid => caller.elevation != Elevation::None,
+        _ => subject.name.as_ref().is_some_and(is_administrator),
+    }
+}
+
+fn is_administrator(named: &Named) -> bool {
+    groups(named).is_ok_and(|groups| groups.contains(&Sid::administrators()))
 }
 
 fn grant_failed(subject: &Subject, error: &GrantError, command: &str) -> anyhow::Error {
@@ -115,6 +131,7 @@ pub(in crate::cli) fn permissions(args: &args::Permissions) -> Result<()> {
     let mut sids = vec![subject.sid.clone()];
     let logon = own.then(|| Logon {
         sids: [&[caller.sid][..], &caller.groups].concat(),
+        filtered: caller.elevation == Elevation::Filtered,
         privilege: holds_privilege(rights::PROFILE_PRIVILEGE).ok(),
     });
     match &logon {
@@ -131,6 +148,13 @@ pub(in crate::cli) fn permissions(args: &args::Permissions) -> Result<()> {
     let mut seen = std::collections::BTreeSet::new();
     sids.retain(|sid| seen.insert(sid.clone()));
     let mut states = access::permissions(&LocalMachine, &sids);
+    if let Ok(record) = LocalMachine.record() {
+        for sid in sids.iter().filter(|sid| access::granted_less(&record, sid)) {
+            notes.push(format!(
+                "an older etwprof granted {sid} less than this one needs; `etwprof grant {sid}` completes it"
+            ));
+        }
+    }
     if logon.as_ref().is_some_and(|logon| logon.privilege == Some(true)) {
         // Only administrators may ask for what is assigned, but what a logon holds is there.
         let unknown = |need: &access::Need, state: &State| {
@@ -143,24 +167,39 @@ pub(in crate::cli) fn permissions(args: &args::Permissions) -> Result<()> {
     print::permissions(&subject, &states, logon.as_ref(), &notes, args.json)
 }
 
-/// Why a live session could not be started: of a refusal, the missing right and the command that gives it.
+/// Why a live session could not be started: of a refusal, the missing right and what helps.
 pub(in crate::cli) fn explained(error: &SessionError) -> anyhow::Error {
     let denied = match error {
-        SessionError::Call { doing, code } => {
-            let account = own().ok().and_then(|me| me.name.map(|name| name.to_string()));
-            access::denied(refused(doing), *code, account.as_deref().unwrap_or("this account"))
-                .map(|why| anyhow!("cannot record: cannot {doing}: {why}"))
-        }
+        SessionError::Call { doing, code } => access::missing_right(refused(doing), *code)
+            .map(|right| anyhow!("cannot record: cannot {doing}: {}", denied(&right, *code))),
         _ => None,
     };
     denied.unwrap_or_else(|| anyhow!("cannot record: {error}"))
+}
+
+fn denied(right: &str, code: u32) -> String {
+    let account = own().ok().and_then(|me| me.name.map(|name| name.to_string()));
+    let account = account.as_deref().unwrap_or("this account");
+    if caller().is_ok_and(|caller| caller.elevation == Elevation::Filtered) {
+        return format!(
+            "this program lacks {right} (error {code:#x}). {account} is an administrator, and this console is not \
+             elevated. Open one with \"Run as administrator\" and repeat the command there. {}",
+            print::FILTERED
+        );
+    }
+    format!(
+        "{account} lacks {right} (error {code:#x}). An administrator gives it once, in an elevated console, with \
+         `etwprof grant \"{account}\"`, which also completes a grant by an older etwprof; then log off and on again. \
+         `etwprof permissions` shows what is there. Or run this command itself as administrator"
+    )
 }
 
 fn refused(doing: &str) -> Refused {
     match doing {
         "read a session" => Refused::Consume,
         "switch a provider on" => Refused::DotNetEvents,
-        "ask for stacks" | "switch the kernel's events on" => Refused::KernelEvents,
+        "ask for stacks" => Refused::Stacks,
+        "switch the kernel's events on" => Refused::KernelEvents,
         _ if doing.contains("privilege") || doing.contains("sampling interval") => Refused::Privilege,
         _ => Refused::Session,
     }

@@ -1,12 +1,14 @@
-//! What to say when Windows refuses to start or feed a live session.
+//! Which right is missing when Windows refuses to start or feed a live session.
 
-use super::rights::{PROFILE_PRIVILEGE, bits};
+use super::rights::{PROFILE_PRIVILEGE, bits, names};
 
 /// The step of a live session that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Starting, querying or stopping one of our sessions.
+    /// Starting, querying, flushing or stopping one of our sessions.
     Session,
+    /// Asking for stacks in our kernel session.
+    Stacks,
     /// Switching kernel events on.
     KernelEvents,
     /// Switching a .NET provider on.
@@ -27,28 +29,25 @@ pub fn is_denied(code: u32) -> bool {
     matches!(win32, 5 | 1300 | 1314 | 0xc000_0022 | PRIVILEGE_NOT_HELD)
 }
 
-/// The cause and the cure, when `code` says that `account` may not do it: the right that is missing and the command
-/// that grants it. `None` for any other code.
-pub fn denied(refused: Refused, code: u32, account: &str) -> Option<String> {
+/// The right that is missing, when `code` says that the account may not do it; `None` for any other code.
+pub fn missing_right(refused: Refused, code: u32) -> Option<String> {
     if !is_denied(code) {
         return None;
     }
-    let right = match refused {
+    Some(match refused {
         // Without the privilege Windows refuses the call itself, whatever was refused.
         _ if matches!(code & 0xffff, 1300 | 1314) || code == PRIVILEGE_NOT_HELD => privilege(),
         Refused::Privilege => privilege(),
         Refused::Session => {
-            super::rights::names(bits::QUERY | bits::CREATE_REALTIME) + " on etwprof's sessions"
+            names(bits::QUERY | bits::CREATE_REALTIME | bits::GUID_ENABLE) + " on etwprof's sessions"
         }
-        Refused::Consume => super::rights::names(bits::ACCESS_REALTIME) + " on etwprof's sessions",
-        Refused::KernelEvents => super::rights::names(bits::GUID_ENABLE) + " on the kernel's events",
-        Refused::DotNetEvents => super::rights::names(bits::GUID_ENABLE) + " on the .NET runtime's providers",
-    };
-    Some(format!(
-        "{account} lacks {right} (error {code:#x}). An administrator gives it once, in an elevated console, with \
-         `etwprof grant \"{account}\"`; then log off and on again. `etwprof permissions` shows what is there. Or run \
-         this command itself as administrator"
-    ))
+        Refused::Stacks => names(bits::GUID_ENABLE) + " on etwprof's kernel session",
+        Refused::Consume => names(bits::ACCESS_REALTIME) + " on etwprof's sessions",
+        Refused::KernelEvents => {
+            names(bits::GUID_ENABLE) + " on the kernel's events or on etwprof's kernel session"
+        }
+        Refused::DotNetEvents => names(bits::GUID_ENABLE) + " on the .NET runtime's providers",
+    })
 }
 
 fn privilege() -> String {
@@ -57,21 +56,20 @@ fn privilege() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Refused, denied};
+    use super::{Refused, missing_right};
 
     #[test]
-    fn names_the_right_and_the_command() {
-        let text = denied(Refused::Consume, 5, "PC\\jo").unwrap();
-        assert!(
-            text.contains("TRACELOG_ACCESS_REALTIME") && text.contains("`etwprof grant \"PC\\jo\"`"),
-            "{text}"
+    fn names_the_right_that_is_missing() {
+        let right = |refused, code| missing_right(refused, code).unwrap();
+        assert_eq!(right(Refused::Consume, 5), "TRACELOG_ACCESS_REALTIME on etwprof's sessions");
+        assert_eq!(
+            right(Refused::Session, 0x8007_0005),
+            "WMIGUID_QUERY | TRACELOG_CREATE_REALTIME | TRACELOG_GUID_ENABLE on etwprof's sessions"
         );
-        let text = denied(Refused::Session, 0x8007_0005, "PC\\jo").unwrap();
-        assert!(text.contains("TRACELOG_CREATE_REALTIME"), "{text}");
-        let text = denied(Refused::KernelEvents, 0x8007_0522, "PC\\jo").unwrap();
-        assert!(text.contains("SeSystemProfilePrivilege") && text.contains("log off"), "{text}");
-        let text = denied(Refused::Session, 0xc000_0061, "PC\\jo").unwrap();
-        assert!(text.contains("SeSystemProfilePrivilege"), "{text}");
-        assert_eq!(denied(Refused::Session, 87, "PC\\jo"), None);
+        assert_eq!(right(Refused::Stacks, 5), "TRACELOG_GUID_ENABLE on etwprof's kernel session");
+        for code in [0x8007_0522, 1300, 0xc000_0061] {
+            assert!(right(Refused::KernelEvents, code).contains("SeSystemProfilePrivilege"), "{code:#x}");
+        }
+        assert_eq!(missing_right(Refused::Session, 87), None);
     }
 }

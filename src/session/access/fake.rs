@@ -27,6 +27,8 @@ pub(super) struct Fake {
     /// A failing call has its effect all the same.
     pub(super) half: bool,
     pub(super) calls: Cell<usize>,
+    /// EventAccessControl widens an entry that the account has, and adds one only where there is none.
+    pub(super) widens: bool,
 }
 
 /// Windows' default, as it is said to be installed.
@@ -83,7 +85,12 @@ impl Machine for Fake {
         if self.acts(&result) {
             let stored = self.world.stored.get(&guid).map(|bytes| SecurityDescriptor::read(bytes).unwrap());
             let mut descriptor = stored.unwrap_or_else(default_descriptor);
-            descriptor.dacl.as_mut().unwrap().aces.push(Ace::allow(sid, rights));
+            let aces = &mut descriptor.dacl.as_mut().unwrap().aces;
+            let had = |ace: &Ace| ace.subject().is_some_and(|(_, whose)| whose == *sid && ace.kind == 0);
+            match aces.iter_mut().find(|ace| self.widens && had(ace)) {
+                Some(ace) => *ace = Ace::allow(sid, ace.subject().unwrap().0 | rights),
+                None => aces.push(Ace::allow(sid, rights)),
+            }
             self.world.stored.insert(guid, descriptor.to_bytes());
         }
         result

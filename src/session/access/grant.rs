@@ -4,6 +4,8 @@
 //! back. Everything that was given is read back. What fails half-way is undone in reverse order; what cannot be
 //! undone is named.
 
+use std::collections::BTreeSet;
+
 use crate::guid::Guid;
 
 use super::machine::{Account, Object, Record};
@@ -123,7 +125,7 @@ pub fn grant(
                 let mut undone = Vec::new();
                 let given = outcomes.iter().rev().filter(|(_, outcome)| *outcome == Outcome::Given);
                 for (need, _) in given {
-                    match take(machine, sid, need.right) {
+                    match take(machine, sid, need.right, Entries::Last) {
                         Ok(_) => undone.push(need.right),
                         Err(cause) => left.push((need.right, cause)),
                     }
@@ -299,9 +301,9 @@ fn restore(machine: &mut dyn Machine, guid: Guid, descriptor: Option<&[u8]>) -> 
 
 fn is_ours(record: &Record, sid: &Sid, right: Right) -> bool {
     match right {
-        Right::Trace { guid, rights, .. } => record.objects.get(&guid).is_some_and(|object| {
-            object.ours.iter().any(|(whose, ours)| whose == sid && ours & rights == rights)
-        }),
+        Right::Trace { guid, rights, .. } => {
+            record.objects.get(&guid).is_some_and(|object| object.ours_of(sid) & rights == rights)
+        }
         Right::Privilege { name } => {
             record.accounts.get(sid).is_some_and(|account| account.privileges.iter().any(|ours| ours == name))
         }
@@ -374,8 +376,8 @@ pub fn revoke(machine: &mut dyn Machine, whose: Option<&Sid>) -> Result<Revoked,
     let asked = |sid: &&Sid| whose.is_none_or(|whose| whose == *sid);
     let mut ours: Vec<(Sid, Right)> = Vec::new();
     for (guid, object) in &record.objects {
-        let of_asked = object.ours.iter().filter(|(sid, _)| asked(&sid));
-        ours.extend(of_asked.map(|(sid, rights)| (sid.clone(), known(*guid, *rights))));
+        let accounts: BTreeSet<&Sid> = object.ours.iter().map(|(sid, _)| sid).filter(asked).collect();
+        ours.extend(accounts.into_iter().map(|sid| (sid.clone(), known(*guid, object.ours_of(sid)))));
     }
     for (sid, account) in record.accounts.iter().filter(|(sid, _)| asked(sid)) {
         let names = account.privileges.iter().filter(|name| *name == super::rights::PROFILE_PRIVILEGE);
@@ -385,12 +387,11 @@ pub fn revoke(machine: &mut dyn Machine, whose: Option<&Sid>) -> Result<Revoked,
         ours.extend(account.group.then(|| (sid.clone(), Right::Group)));
     }
     // The last given first, one account after the other.
-    let place = |right: &Right| Method::Each.needs().iter().position(|need| need.right == *right);
     ours.sort_by(|(a, left), (b, right)| a.cmp(b).then(place(right).cmp(&place(left))));
 
     let mut revoked = Revoked::default();
     for (sid, right) in ours {
-        match take(machine, &sid, right) {
+        match take(machine, &sid, right, Entries::All) {
             Ok(taken) => revoked.taken.push((sid, right, taken)),
             Err(cause) => revoked.left.push((sid, right, cause)),
         }
@@ -398,20 +399,38 @@ pub fn revoke(machine: &mut dyn Machine, whose: Option<&Sid>) -> Result<Revoked,
     Ok(revoked)
 }
 
-/// The right that an entry of ours stands for.
+/// The right that entries of ours stand for. An older version may have given other bits than this one needs.
 fn known(guid: Guid, rights: u32) -> Right {
-    let needs = Method::Each.needs().iter().map(|need| need.right);
-    needs
-        .into_iter()
-        .find(|right| matches!(right, Right::Trace { guid: known, rights: all, .. } if *known == guid && *all == rights))
-        .unwrap_or(Right::Trace { guid, object: "an ETW object", rights })
+    let object = Method::Each.needs().iter().find_map(|need| match need.right {
+        Right::Trace { guid: known, object, .. } if known == guid => Some(object),
+        _ => None,
+    });
+    Right::Trace { guid, object: object.unwrap_or("an ETW object"), rights }
+}
+
+/// The place of a right among what is given. It does not depend on the bits of a session.
+fn place(right: &Right) -> Option<usize> {
+    let same = |need: &Need| match (need.right, right) {
+        (Right::Trace { guid: needed, .. }, Right::Trace { guid, .. }) => needed == *guid,
+        (needed, right) => needed == *right,
+    };
+    Method::Each.needs().iter().position(same)
+}
+
+/// Which entries of ours for one account at one object.
+#[derive(Clone, Copy)]
+enum Entries {
+    /// The one that was added last.
+    Last,
+    /// Also those that older versions added, which gave other bits.
+    All,
 }
 
 /// Takes one right back that is ours.
-fn take(machine: &mut dyn Machine, sid: &Sid, right: Right) -> Result<Taken, Cause> {
+fn take(machine: &mut dyn Machine, sid: &Sid, right: Right, entries: Entries) -> Result<Taken, Cause> {
     let record = machine.record()?;
-    if let Right::Trace { guid, rights, .. } = right {
-        return take_entry(machine, &record, guid, sid, rights);
+    if let Right::Trace { guid, .. } = right {
+        return take_entries(machine, &record, guid, sid, entries);
     }
     let mut account = record.accounts.get(sid).cloned().unwrap_or_default();
     let had = has(machine, sid, right)?;
@@ -436,27 +455,33 @@ fn take(machine: &mut dyn Machine, sid: &Sid, right: Right) -> Result<Taken, Cau
     Ok(if had { Taken::AsFound } else { Taken::WasGone })
 }
 
-fn take_entry(
+fn take_entries(
     machine: &mut dyn Machine,
     record: &Record,
     guid: Guid,
     sid: &Sid,
-    rights: u32,
+    entries: Entries,
 ) -> Result<Taken, Cause> {
     let Some(object) = record.objects.get(&guid) else { return Ok(Taken::WasGone) };
     let mut left = object.clone();
-    if let Some(place) = left.ours.iter().rposition(|ours| ours.0 == *sid && ours.1 == rights) {
-        left.ours.remove(place);
-    }
     let found = read(guid, &object.applied)?;
     let stored = machine.stored(guid)?;
-    let now = match &stored {
+    let mut wanted = match &stored {
         Some(bytes) => read(guid, bytes)?,
         None => applied(machine, guid)?,
     };
-    let without = now.without(sid, rights, found.allowed_to(sid));
-    let was_there = without.is_some();
-    let wanted = without.unwrap_or(now);
+    let mut was_there = false;
+    while let Some(place) = left.ours.iter().rposition(|(whose, _)| whose == sid) {
+        let (_, rights) = left.ours.remove(place);
+        // An older entry of ours that stays may be in one with this.
+        let keep = found.allowed_to(sid) | left.ours_of(sid);
+        if let Some(without) = wanted.without(sid, rights, keep) {
+            (wanted, was_there) = (without, true);
+        }
+        if matches!(entries, Entries::Last) {
+            break;
+        }
+    }
 
     // The remembered bytes are put back only if they give what is there without us: whoever could have changed the
     // record must not have us write other rights.

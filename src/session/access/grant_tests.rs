@@ -1,7 +1,8 @@
 use super::{Cause, Outcome, Taken, grant, preview, revoke};
 use crate::session::access::fake::{Fake, World, default_descriptor};
 use crate::session::access::{
-    Ace, Acl, Difference, Feature, Method, Record, Right, SecurityDescriptor, Sid, State, permissions, works,
+    Account, Ace, Acl, Difference, Feature, Machine, Method, Object, Record, Right, SecurityDescriptor, Sid,
+    State, granted_less, permissions, works,
 };
 use crate::session::guids;
 
@@ -79,8 +80,8 @@ fn grants_exactly_what_is_needed_in_order() {
     assert_eq!(
         changes,
         [
-            "EventAccessControl b3b8c5f6-61e0-4d0f-9c9e-2a4a7c1d5e10 S-1-5-21-1-2-3-1001 0x421",
-            "EventAccessControl b3b8c5f6-61e0-4d0f-9c9e-2a4a7c1d5e11 S-1-5-21-1-2-3-1001 0x421",
+            "EventAccessControl b3b8c5f6-61e0-4d0f-9c9e-2a4a7c1d5e10 S-1-5-21-1-2-3-1001 0x4a1",
+            "EventAccessControl b3b8c5f6-61e0-4d0f-9c9e-2a4a7c1d5e11 S-1-5-21-1-2-3-1001 0x4a1",
             "EventAccessControl 9e814aad-3204-11d2-9a82-006008a86939 S-1-5-21-1-2-3-1001 0x80",
             "EventAccessControl e13c0d23-ccbc-4e12-931b-d9cc2eee27e4 S-1-5-21-1-2-3-1001 0x80",
             "EventAccessControl a669021c-c450-4609-a035-5af59af4df18 S-1-5-21-1-2-3-1001 0x80",
@@ -130,6 +131,89 @@ fn granting_twice_changes_nothing() {
         assert!(outcomes.iter().all(|(_, outcome)| nothing(*outcome)));
         assert!(!changed(&fake), "{:?}", fake.log);
         assert_eq!((fake.world, fake.record), (world, record));
+    }
+}
+
+/// The machine after a grant by a version that gave 0x421 on the sessions, without TRACELOG_GUID_ENABLE.
+fn granted_by_an_older_version(widens: bool) -> Fake {
+    let mut fake = Fake { widens, ..machine() };
+    for (guid, rights) in [
+        (guids::KERNEL_SESSION, 0x421),
+        (guids::CLR_SESSION, 0x421),
+        (guids::SYSTEM_TRACE_CONTROL, 0x80),
+        (guids::CLR, 0x80),
+        (guids::CLR_RUNDOWN, 0x80),
+    ] {
+        let stored = fake.stored(guid).unwrap();
+        let applied = fake.applied(guid).unwrap();
+        fake.record.objects.insert(guid, Object { stored, applied, ours: vec![(me(), rights)] });
+        fake.allow(guid, &me(), rights).unwrap();
+    }
+    fake.add_privilege(&me(), "SeSystemProfilePrivilege").unwrap();
+    let account = Account { privileges: vec!["SeSystemProfilePrivilege".into()], group: false };
+    fake.record.accounts.insert(me(), account);
+    fake.calls.set(0);
+    fake.log.borrow_mut().clear();
+    fake
+}
+
+#[test]
+fn an_older_grant_is_seen_completed_and_taken_back() {
+    for widens in [false, true] {
+        let older = granted_by_an_older_version(widens);
+        let states = permissions(&older, &[me()]);
+        let missing = |rights| states.iter().filter(|(_, state)| *state == State::Missing { rights }).count();
+        assert_eq!((missing(0x80), works(&states, Feature::Sampling)), (2, Some(false)));
+        assert!(granted_less(&older.record, &me()) && !granted_less(&older.record, &other()));
+
+        // An older grant alone is taken back, too.
+        let mut fake = granted_by_an_older_version(widens);
+        assert!(revoke(&mut fake, None).unwrap().left.is_empty());
+        assert_eq!((&fake.world, &fake.record), (&machine().world, &Record::default()));
+
+        let mut fake = granted_by_an_older_version(widens);
+        let expected = preview(&fake, &me(), Method::Each).unwrap();
+        fake.log.borrow_mut().clear();
+        let outcomes = grant(&mut fake, &me(), Method::Each).unwrap();
+        let given: Vec<_> = outcomes.iter().map(|(_, outcome)| *outcome == Outcome::Given).collect();
+        assert_eq!(given, [true, true, false, false, false, false]);
+        assert!(expected.into_iter().map(|(need, outcome)| (need, outcome.unwrap())).eq(outcomes));
+        let adds = fake.log.borrow().iter().filter(|line| is_giving(line)).cloned().collect::<Vec<_>>();
+        assert_eq!(adds.len(), 2, "{adds:?}");
+        assert!(adds.iter().all(|line| line.ends_with(" 0x4a1")), "{adds:?}");
+        assert_eq!(works(&permissions(&fake, &[me()]), Feature::DotNet), Some(true));
+        assert!(!granted_less(&fake.record, &me()));
+
+        fake.log.borrow_mut().clear();
+        grant(&mut fake, &me(), Method::Each).unwrap();
+        assert!(!changed(&fake), "{:?}", fake.log);
+        let revoked = revoke(&mut fake, None).unwrap();
+        assert_eq!((revoked.taken.len(), revoked.left.len()), (6, 0));
+        assert!(revoked.taken.iter().all(|(_, _, taken)| *taken == Taken::AsFound), "{revoked:?}");
+        assert_eq!((fake.world, fake.record), (machine().world, Record::default()));
+    }
+}
+
+/// Completing an older grant fails at every call in turn: the older one is still there.
+#[test]
+fn completing_an_older_grant_that_fails_leaves_it() {
+    for widens in [false, true] {
+        let mut whole = granted_by_an_older_version(widens);
+        grant(&mut whole, &me(), Method::Each).unwrap();
+        for call in 0..whole.calls.get() {
+            let older = granted_by_an_older_version(widens);
+            let (world, record) = (older.world.clone(), older.record.clone());
+            let mut fake = Fake { fails_at: Some(call), failures: 1, code: 5, ..older };
+            let error = grant(&mut fake, &me(), Method::Each).unwrap_err();
+            assert!(error.left.is_empty(), "call {call}: {error:?}");
+            let rights = |world: &World, guid| {
+                SecurityDescriptor::read(&world.stored[&guid]).unwrap().allowed_to(&me())
+            };
+            for guid in [guids::KERNEL_SESSION, guids::CLR_SESSION] {
+                assert_eq!(rights(&fake.world, guid), rights(&world, guid), "call {call}: {:#?}", fake.log);
+            }
+            assert_eq!(fake.record, record, "call {call}");
+        }
     }
 }
 

@@ -95,7 +95,17 @@ pub struct Object {
     /// The descriptor that applied.
     pub applied: Vec<u8>,
     /// Whom we allowed which rights.
+    ///
+    /// One account may be in it twice: an older version gave less, and what was given since is a second entry.
     pub ours: Vec<(Sid, u32)>,
+}
+
+impl Object {
+    /// The rights that all entries of ours allow this account.
+    pub fn ours_of(&self, sid: &Sid) -> u32 {
+        let of_it = self.ours.iter().filter(|(whose, _)| whose == sid);
+        of_it.fold(0, |all, (_, rights)| all | rights)
+    }
 }
 
 /// What we gave an account beside entries at ETW objects.

@@ -5,19 +5,25 @@ use serde::Serialize;
 use crate::guid::Guid;
 use crate::session::guids;
 
-/// Rights of ETW objects (wmistr.h, evntrace.h; documentation of EventAccessControl).
+/// Rights of ETW objects, as wmistr.h defines them.
+///
+/// Which call asks for which is documented in part only. docs/permissions.md has the sources; what is believed without
+/// one is listed, to be ticked on a real Windows, in tests/standin/README.md.
 pub mod bits {
-    /// `WMIGUID_QUERY`: query a session.
+    /// `WMIGUID_QUERY`: query a session (documentation of EventAccessControl).
     pub const QUERY: u32 = 0x1;
-    /// `TRACELOG_CREATE_REALTIME`: start or update a real-time session; for the stop no other right is documented.
+    /// `TRACELOG_CREATE_REALTIME`: start, update or flush a real-time session (the flush is not documented).
     pub const CREATE_REALTIME: u32 = 0x20;
-    /// `TRACELOG_GUID_ENABLE`: switch a provider on.
+    /// `TRACELOG_GUID_ENABLE`: on a provider, switch it on. On a session, set its kernel flags, its stacks and its
+    /// counters; to start, flush and stop it, too (these three are not documented).
     pub const GUID_ENABLE: u32 = 0x80;
     /// `TRACELOG_ACCESS_REALTIME`: consume a session's events while it runs.
     pub const ACCESS_REALTIME: u32 = 0x400;
 }
 
-const SESSION: u32 = bits::QUERY | bits::CREATE_REALTIME | bits::ACCESS_REALTIME;
+/// What a session of ours needs, from its start to its stop.
+const SESSION: u32 =
+    bits::QUERY | bits::CREATE_REALTIME | bits::GUID_ENABLE | bits::ACCESS_REALTIME;
 
 /// The names of rights, as the headers have them, with `|` between.
 pub fn names(rights: u32) -> String {
@@ -93,7 +99,8 @@ pub struct Need {
 const KERNEL_SESSION: Need = Need {
     right: Right::Trace { guid: guids::KERNEL_SESSION, object: "etwprof's kernel session", rights: SESSION },
     feature: Feature::Sampling,
-    why: "start, query and stop etwprof's own kernel session and read its events; no other session is opened by it",
+    why: "start, set up, query, flush and stop etwprof's own kernel session and read its events; no other session is \
+          opened by it",
 };
 const CLR_SESSION: Need = Need {
     right: Right::Trace { guid: guids::CLR_SESSION, object: "etwprof's CLR session", rights: SESSION },

@@ -29,6 +29,11 @@ impl Sid {
         Sid::new(5, &[32, 559])
     }
 
+    /// `BUILTIN\Administrators`.
+    pub fn administrators() -> Sid {
+        Sid::new(5, &[32, 544])
+    }
+
     /// `NULL SID`: nobody is it, so an entry for it gives nothing.
     pub fn nobody() -> Sid {
         Sid::new(0, &[0])
@@ -148,6 +153,7 @@ mod tests {
         }
         assert_eq!("s-1-5-11".parse(), Ok(Sid::authenticated_users()));
         assert_eq!(Sid::performance_log_users().to_string(), "S-1-5-32-559");
+        assert_eq!(Sid::administrators().to_string(), "S-1-5-32-544");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What an account has, read back from the machine.
 
-use super::{Cause, Feature, Machine, Method, Need, Right, SecurityDescriptor, Sid};
+use super::{Cause, Feature, Machine, Method, Need, Record, Right, SecurityDescriptor, Sid};
 
 /// What is known about one need.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +59,18 @@ fn state(machine: &dyn Machine, sids: &[Sid], right: Right) -> State {
             None => State::Missing { rights: 0 },
         },
     }
+}
+
+/// True if an older version granted this account something, and less of it than is needed today. Another
+/// [`grant`](super::grant()) completes it.
+pub fn granted_less(record: &Record, sid: &Sid) -> bool {
+    Method::Each.needs().iter().any(|need| match need.right {
+        Right::Trace { guid, rights, .. } => {
+            let ours = record.objects.get(&guid).map_or(0, |object| object.ours_of(sid));
+            ours != 0 && ours & rights != rights
+        }
+        _ => false,
+    })
 }
 
 /// Whether a feature works with these permissions; `None` if not all could be read.

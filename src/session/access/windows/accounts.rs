@@ -12,7 +12,8 @@ use windows_sys::Win32::Security::{
     GetLengthSid, GetTokenInformation, IsValidSid, LUID_AND_ATTRIBUTES, LookupAccountNameW,
     LookupAccountSidW, LookupPrivilegeValueW, PSID, SID_AND_ATTRIBUTES, SidTypeDeletedAccount, SidTypeDomain,
     SidTypeInvalid, SidTypeLabel, SidTypeUnknown, TOKEN_GROUPS, TOKEN_INFORMATION_CLASS, TOKEN_PRIVILEGES,
-    TOKEN_QUERY, TOKEN_USER, TokenGroups, TokenPrivileges, TokenUser,
+    TOKEN_QUERY, TOKEN_USER, TokenElevationType, TokenElevationTypeFull, TokenElevationTypeLimited,
+    TokenGroups, TokenPrivileges, TokenUser,
 };
 use windows_sys::Win32::System::SystemInformation::{ComputerNameNetBIOS, GetComputerNameExW};
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
@@ -183,6 +184,20 @@ pub struct Caller {
     pub groups: Vec<Sid>,
     /// Groups that are in this logon only to be denied something: those of an administrator who is not elevated.
     pub held_back: Vec<Sid>,
+    /// What User Account Control makes of the account.
+    pub elevation: Elevation,
+}
+
+/// What User Account Control makes of an account (`TOKEN_ELEVATION_TYPE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elevation {
+    /// Nothing: a standard user's, or User Account Control is off.
+    None,
+    /// An administrator's program that was started elevated. What is not has a filtered token.
+    Elevated,
+    /// An administrator's program that was not: the token lacks all privileges but a few harmless ones, whatever the
+    /// account has.
+    Filtered,
 }
 
 /// Who runs this program, by its token.
@@ -204,7 +219,14 @@ pub fn caller() -> Result<Caller, CallError> {
     let (enabled, held_back): (Vec<_>, Vec<_>) =
         groups.into_iter().partition(|(_, attributes)| attributes & ENABLED != 0);
     let sids = |groups: Vec<(Sid, u32)>| groups.into_iter().map(|(sid, _)| sid).collect();
-    Ok(Caller { sid: me, groups: sids(enabled), held_back: sids(held_back) })
+    let elevation = token.read(TokenElevationType)?;
+    // SAFETY: the class gives a TOKEN_ELEVATION_TYPE, which is a plain integer of 4 bytes.
+    let elevation = match unsafe { *elevation.as_ptr().cast::<i32>() } {
+        kind if kind == TokenElevationTypeFull => Elevation::Elevated,
+        kind if kind == TokenElevationTypeLimited => Elevation::Filtered,
+        _ => Elevation::None,
+    };
+    Ok(Caller { sid: me, groups: sids(enabled), held_back: sids(held_back), elevation })
 }
 
 /// True if the token of this program holds the privilege: it was assigned before the logon.

@@ -8,7 +8,7 @@ mod lsa;
 mod record;
 mod registry;
 
-pub use accounts::{Caller, Named, account, caller, groups, holds_privilege, name};
+pub use accounts::{Caller, Elevation, Named, account, caller, groups, holds_privilege, name};
 pub use local::LocalMachine;
 
 use super::CallError;
