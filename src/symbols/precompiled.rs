@@ -41,6 +41,7 @@ pub fn locations(
             file,
             line,
             inlined: Vec::new(),
+            left_out: 0,
             source: Source::R2r,
             // P/Invokes of one signature share their marshalling code: the first one's name alone would be a guess.
             approximate: method.same_code().nth(1).is_some(),

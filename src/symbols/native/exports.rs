@@ -56,6 +56,7 @@ impl<'a> ImageNames<'a> {
             file: None,
             line: None,
             inlined: Vec::new(),
+            left_out: 0,
             source: name.source,
             approximate: true,
         })

@@ -6,6 +6,7 @@
 use symbolic_common::Name;
 use symbolic_demangle::{Demangle, DemangleOptions};
 
+use crate::symbols::limits::shortened;
 use crate::symbols::pe::Machine;
 
 /// Longer names are cut before they are decoded: the work grows with the length, and damage has none.
@@ -14,7 +15,7 @@ const MAX_DECORATED: usize = 16 * 1024;
 /// The readable form of a linker symbol, which on x86 shows the calling convention of C functions.
 pub(super) fn linker_symbol(name: &str, machine: Machine) -> String {
     let is_c = machine == Machine::X86 && !is_decorated(name);
-    if is_c { without_convention(name).to_owned() } else { readable(name) }
+    if is_c { shortened(without_convention(name).to_owned()) } else { readable(name) }
 }
 
 /// The readable form of an export. Builders choose the names of exports, so an underscore may be the function's
@@ -26,6 +27,10 @@ pub(super) fn export(name: &str, machine: Machine) -> String {
 
 /// The readable form of a name from a symbol file.
 pub(super) fn readable(name: &str) -> String {
+    shortened(undecorated(name))
+}
+
+fn undecorated(name: &str) -> String {
     if name.len() <= MAX_DECORATED && is_decorated(name) {
         let demangled = Name::from(name).demangle(DemangleOptions::name_only());
         return demangled.unwrap_or_else(|| name.to_owned());

@@ -32,6 +32,7 @@ use super::function_table::{FunctionTable, Verdict};
 use super::names;
 use super::{InlinedFunction, Location, Source};
 use crate::symbols::debug_id::DebugId;
+use crate::symbols::limits::Limits;
 use crate::symbols::managed::names::{Style, ngen_method};
 use crate::symbols::pe::Machine;
 
@@ -107,7 +108,12 @@ impl<'a> PdbSymbols<'a> {
     }
 
     /// The best name for the code at `rva`.
-    pub(super) fn lookup(&mut self, rva: u32, functions: Option<&FunctionTable<'_>>) -> Option<Location> {
+    pub(super) fn lookup(
+        &mut self,
+        rva: u32,
+        functions: Option<&FunctionTable<'_>>,
+        limits: Limits,
+    ) -> Option<Location> {
         let place = self.file.address_map.place_of(rva)?;
         // The exception table is the re-ordered image's, the places are not.
         let functions = functions.filter(|_| self.file.address_map.to_source.is_none());
@@ -118,7 +124,7 @@ impl<'a> PdbSymbols<'a> {
         });
         match found {
             Some((index, procedure)) => self
-                .in_procedure(index, procedure, place)
+                .in_procedure(index, procedure, place, limits)
                 .or_else(|| self.in_public(rva, place, compiland, functions)),
             None => self.in_public(rva, place, compiland, functions),
         }
@@ -150,7 +156,13 @@ impl<'a> PdbSymbols<'a> {
         Some(Compiland::new(stream.bytes(0, symbols)?, LineTable::new(lines)))
     }
 
-    fn in_procedure(&mut self, index: usize, procedure: Procedure, place: Place) -> Option<Location> {
+    fn in_procedure(
+        &mut self,
+        index: usize,
+        procedure: Procedure,
+        place: Place,
+        limits: Limits,
+    ) -> Option<Location> {
         let compiland = self.compilands.get(&index)?.as_ref()?;
         let target = compiland.trampoline_target(procedure);
         let calls = compiland.inlined_at(procedure, place);
@@ -162,13 +174,23 @@ impl<'a> PdbSymbols<'a> {
             (None, None) => return None,
         };
         let (file, line) = self.source_line(index, line);
+        let left_out = limits.left_out(calls.len());
+        let mut inlined = Vec::new();
+        for (number, call) in calls.iter().enumerate().rev() {
+            match left_out.contains(&number) {
+                true if number == left_out.start => inlined.push(InlinedFunction::left_out(left_out.len())),
+                true => {}
+                false => inlined.extend(self.inlined_function(index, *call)),
+            }
+        }
         Some(Location {
             function: name,
             method: None,
             offset: place.offset - procedure.start.offset,
             file,
             line,
-            inlined: calls.iter().rev().filter_map(|call| self.inlined_function(index, *call)).collect(),
+            inlined,
+            left_out: left_out.len(),
             source: Source::Pdb,
             approximate: false,
         })
@@ -271,6 +293,7 @@ impl<'a> PdbSymbols<'a> {
             file,
             line,
             inlined: Vec::new(),
+            left_out: 0,
             source: Source::Public,
             approximate: verdict != Verdict::Inside && !self.begins_piece(&public),
         })
