@@ -108,6 +108,8 @@ impl<'a> Entry<'a> {
 }
 
 pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
+    // Wrong is wrong, also where nothing is to be looked for.
+    symbols::symbol_path(&args.symbols)?;
     let rvas = addresses(&args.rvas)?;
     let open = |path: &Path| Mapped::open(path).with_context(|| format!("cannot read {}", path.display()));
     let file = open(&args.image)?;

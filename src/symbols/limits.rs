@@ -27,8 +27,8 @@ impl Limits {
     }
 }
 
-/// The end of a name or path that is longer than any that people write, so that one long text in a file cannot be
-/// kept again and again.
+/// Bytes of a name or path. A longer one is none that people write, and one long text in a file could be kept again and
+/// again.
 pub(super) const MAX_TEXT: usize = 4096;
 
 /// A text no longer than [`MAX_TEXT`] bytes; of a longer one, the middle is left out.
@@ -41,8 +41,14 @@ pub(super) fn shortened_to(text: String, max: usize) -> String {
     if text.len() <= max {
         return text;
     }
-    let head = text.get(..text.floor_char_boundary(max / 2)).unwrap_or_default();
-    let tail = text.get(text.ceil_char_boundary(text.len() - max / 2)..).unwrap_or_default();
+    let (mut head, mut tail) = (max / 2, text.len() - max / 2);
+    while !text.is_char_boundary(head) {
+        head -= 1;
+    }
+    while !text.is_char_boundary(tail) {
+        tail += 1;
+    }
+    let (head, tail) = (text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default());
     format!("{head}…{tail}")
 }
 

@@ -33,7 +33,7 @@ impl Named {
         let ready_to_run = source == Source::R2r;
         let name = match method {
             Some(name) => FunctionName::Method(self.method(Precompiled {
-                name: *name,
+                name: Arc::unwrap_or_clone(name),
                 ready_to_run,
                 shared: ready_to_run && approximate,
             })),

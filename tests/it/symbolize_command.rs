@@ -114,7 +114,7 @@ fn wrong_arguments_exit_with_2() {
     for (args, said) in [
         (vec!["10g4"], "\"10g4\" is not an address"),
         (vec!["123456789"], "is not an address"),
-        (vec!["1004", "--symbols", "srv*"], "--symbols: "),
+        (vec!["1004", "--symbols", "srv*C:\\a*ftp://b"], "--symbols: "),
     ] {
         let output = etwprof([&["symbolize", "--offline", image], &args[..]].concat());
         assert_eq!((output.code, output.stdout.len()), (2, 0), "{args:?}: {}", output.stderr);

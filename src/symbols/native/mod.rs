@@ -13,6 +13,8 @@ pub mod function_table;
 mod names;
 pub mod pdb;
 
+use std::sync::Arc;
+
 use function_table::FunctionTable;
 use pdb::{PdbError, PdbSymbols};
 
@@ -29,7 +31,7 @@ pub struct Location {
     /// The function that has the code: scope, name and template arguments, without parameters.
     pub function: String,
     /// Its name as the runtime writes it, if it is a .NET method; `function` is then the readable form.
-    pub method: Option<Box<RawName>>,
+    pub method: Option<Arc<RawName>>,
     /// Bytes from its start; from the start of the part, if a part of the function was moved away.
     pub offset: u32,
     /// Source file of the line *in this function* that the code belongs to. With inlined calls, that of the call.

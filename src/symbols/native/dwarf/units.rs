@@ -180,8 +180,10 @@ impl<'a> Units<'a> {
         if let Some(known) = self.abbreviations.get(&offset.0) {
             return Some(Arc::clone(known));
         }
-        let len = abbreviations_len(*self.dwarf.debug_abbrev.reader(), offset.0)?;
-        allowance.read(2 * len)?;
+        let (len, is_whole) = abbreviations_len(*self.dwarf.debug_abbrev.reader(), offset.0);
+        // Decoding it takes longer than decoding entries.
+        allowance.read(8 * len)?;
+        is_whole.then_some(())?;
         let table = Arc::new(self.dwarf.debug_abbrev.abbreviations(offset).ok()?);
         self.abbreviations.insert(offset.0, Arc::clone(&table));
         self.open_size += MEMORY_OF_ABBREVIATIONS * len;
@@ -200,27 +202,38 @@ impl<'a> Units<'a> {
     }
 }
 
-/// The length in bytes of the table of abbreviations at an offset; `None` for one too long, or without an end.
-fn abbreviations_len(section: Reader<'_>, offset: usize) -> Option<usize> {
+/// The length in bytes of the table of abbreviations at an offset, and whether it ends there: one that is too long does
+/// not, nor one that the section cuts.
+fn abbreviations_len(section: Reader<'_>, offset: usize) -> (usize, bool) {
     let mut reader = section;
-    reader.skip(offset).ok()?;
+    if reader.skip(offset).is_err() {
+        return (0, false);
+    }
     let before = reader.len();
-    let zero = u64::from(gimli::DW_FORM_null.0);
-    while reader.read_uleb128().ok()? != 0 {
-        reader.read_uleb128().ok()?; // tag
-        reader.read_u8().ok()?; // whether it has children
-        loop {
-            let (name, form) = (reader.read_uleb128().ok()?, reader.read_uleb128().ok()?);
-            if form == u64::from(gimli::DW_FORM_implicit_const.0) {
-                reader.read_sleb128().ok()?;
-            }
-            if name == 0 && form == zero {
-                break;
-            }
-        }
-        if before - reader.len() > MAX_ABBREVIATIONS {
-            return None;
+    while before - reader.len() <= MAX_ABBREVIATIONS {
+        match skip_abbreviation(&mut reader) {
+            Some(true) => {}
+            Some(false) => return (before - reader.len(), true),
+            None => break,
         }
     }
-    Some(before - reader.len())
+    (before - reader.len(), false)
+}
+
+/// Skips one abbreviation; `Some(false)` at the end of the table, `None` at the end of the section.
+fn skip_abbreviation(reader: &mut Reader<'_>) -> Option<bool> {
+    if reader.read_uleb128().ok()? == 0 {
+        return Some(false);
+    }
+    reader.read_uleb128().ok()?; // tag
+    reader.read_u8().ok()?; // whether it has children
+    loop {
+        let (name, form) = (reader.read_uleb128().ok()?, reader.read_uleb128().ok()?);
+        if form == u64::from(gimli::DW_FORM_implicit_const.0) {
+            reader.read_sleb128().ok()?;
+        }
+        if (name, form) == (0, 0) {
+            return Some(true);
+        }
+    }
 }

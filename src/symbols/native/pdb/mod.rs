@@ -20,6 +20,7 @@ mod stream;
 mod types;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use compiland::{Compiland, InlinedCall, Procedure};
 use file::PdbFile;
@@ -92,6 +93,9 @@ pub(super) struct PdbSymbols<'a> {
     function_names: Option<FunctionNames<'a>>,
     /// By index; `None` for those that have no symbols.
     compilands: HashMap<usize, Option<Compiland<'a>>, rustc_hash::FxBuildHasher>,
+    /// Bytes that compilands may still have. A page belongs to one stream, so all are no longer than the file; in a
+    /// file made to harm, many could be the same one.
+    unread: usize,
 }
 
 impl<'a> PdbSymbols<'a> {
@@ -100,7 +104,8 @@ impl<'a> PdbSymbols<'a> {
         let public_stream = file.public_symbols();
         let records = file.symbol_records().unwrap_or_default();
         let publics = Publics::new(records, public_stream);
-        Ok(PdbSymbols { file, publics, function_names: None, compilands: HashMap::default() })
+        let compilands = HashMap::default();
+        Ok(PdbSymbols { file, publics, function_names: None, compilands, unread: bytes.len() })
     }
 
     pub(super) fn id(&self) -> DebugId {
@@ -152,7 +157,9 @@ impl<'a> PdbSymbols<'a> {
         let header = *self.file.compilands.get(index)?;
         let stream = self.file.stream(header.stream)?;
         let (symbols, c11) = (header.symbols_size as usize, header.c11_size as usize);
-        let lines = stream.bytes(symbols.checked_add(c11)?, header.c13_size as usize).unwrap_or_default();
+        let c13 = header.c13_size as usize;
+        self.unread = self.unread.checked_sub(symbols.checked_add(c13)?)?;
+        let lines = stream.bytes(symbols.checked_add(c11)?, c13).unwrap_or_default();
         Some(Compiland::new(stream.bytes(0, symbols)?, LineTable::new(lines)))
     }
 
@@ -288,7 +295,7 @@ impl<'a> PdbSymbols<'a> {
                 Some(method) => method.readable(Style::SHORT),
                 None => names::linker_symbol(&public.name, self.file.machine),
             },
-            method: method.map(Box::new),
+            method: method.map(Arc::new),
             offset,
             file,
             line,
