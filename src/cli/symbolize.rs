@@ -21,7 +21,8 @@ use etwprof::symbols::store::Request;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::{output, symbols};
+use super::output::{self, Usage};
+use super::symbols;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -107,13 +108,16 @@ impl<'a> Entry<'a> {
 }
 
 pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
+    // Wrong is wrong, also where nothing is to be looked for.
+    symbols::symbol_path(&args.symbols)?;
     let rvas = addresses(&args.rvas)?;
     let open = |path: &Path| Mapped::open(path).with_context(|| format!("cannot read {}", path.display()));
     let file = open(&args.image)?;
 
     let is_pdb = file.starts_with(b"Microsoft C/C++");
     if is_pdb && args.pdb.is_some() {
-        bail!("--pdb: {} is a PDB itself; give the image or leave --pdb out", args.image.display());
+        let problem = "is a PDB itself; give the image or leave --pdb out";
+        bail!(Usage(format!("--pdb: {} {problem}", args.image.display())));
     }
     let image = match is_pdb {
         true => None,
@@ -253,31 +257,65 @@ fn find_pdb(args: &Symbolize, image: &Image<'_>, quiet: bool) -> anyhow::Result<
     Ok(lookup.found.map(|found| found.path))
 }
 
+/// More are not read from stdin: all answers are held until the last name is known.
+const MOST_ADDRESSES: usize = 1 << 20;
+/// Longer than any address, in bytes.
+const LONGEST_WORD: usize = 64;
+
 fn addresses(args: &[String]) -> anyhow::Result<Vec<u32>> {
+    // The command line first: what is wrong there needs no input.
+    let given: Vec<Option<u32>> = args
+        .iter()
+        .map(|arg| if arg == "-" { Ok(None) } else { address(arg).map(Some).map_err(Usage) })
+        .collect::<Result<_, Usage>>()?;
     let mut rvas = Vec::new();
-    for arg in args {
-        if arg == "-" {
-            for line in std::io::stdin().lock().lines() {
-                let line = line.context("cannot read addresses from stdin")?;
-                for word in line.split_whitespace() {
-                    rvas.push(address(word)?);
-                }
-            }
-        } else {
-            rvas.push(address(arg)?);
+    for given in given {
+        match given {
+            Some(rva) => rvas.push(rva),
+            None => read_addresses(std::io::stdin().lock(), &mut rvas).context("stdin")?,
         }
     }
     Ok(rvas)
 }
 
-fn address(word: &str) -> anyhow::Result<u32> {
+/// Adds the addresses in a text, which is read no further than the first word that is none.
+fn read_addresses(mut text: impl BufRead, rvas: &mut Vec<u32>) -> anyhow::Result<()> {
+    let mut word = Vec::new();
+    loop {
+        let piece = text.fill_buf().context("cannot read addresses")?;
+        let len = piece.len();
+        for byte in piece.iter().copied().chain((len == 0).then_some(b'\n')) {
+            if !byte.is_ascii_whitespace() {
+                word.push(byte);
+                anyhow::ensure!(word.len() <= LONGEST_WORD, not_an_address(&String::from_utf8_lossy(&word)));
+                continue;
+            }
+            if !word.is_empty() {
+                anyhow::ensure!(
+                    rvas.len() < MOST_ADDRESSES,
+                    "more than {MOST_ADDRESSES} addresses; split them"
+                );
+                rvas.push(address(&String::from_utf8_lossy(&word)).map_err(anyhow::Error::msg)?);
+                word.clear();
+            }
+        }
+        text.consume(len);
+        if len == 0 {
+            return Ok(());
+        }
+    }
+}
+
+fn address(word: &str) -> Result<u32, String> {
     let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
     // `from_str_radix` would take a sign.
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let rva = u32::from_str_radix(digits, 16).ok().filter(|_| is_hex);
-    rva.with_context(|| {
-        format!("{word:?} is not an address: expected up to 8 hexadecimal digits, such as 0x1a2b")
-    })
+    rva.ok_or_else(|| not_an_address(word))
+}
+
+fn not_an_address(word: &str) -> String {
+    format!("{word:?} is not an address: expected up to 8 hexadecimal digits, such as 0x1a2b")
 }
 
 /// `0x1a2b  inlined (file:1) < function+0x4 (file:2)`
@@ -285,18 +323,18 @@ fn write_line(out: &mut impl Write, rva: u32, location: Option<&Location>) -> st
     write!(out, "{rva:#x}\t")?;
     let Some(location) = location else { return writeln!(out, "?") };
     for call in &location.inlined {
-        write!(out, "{}", call.function)?;
+        write!(out, "{}", one_line(&call.function))?;
         write_source(out, call.file.as_deref(), call.line)?;
         write!(out, " < ")?;
     }
     let about = if location.approximate { "~" } else { "" };
-    write!(out, "{about}{}+{:#x}", location.function, location.offset)?;
+    write!(out, "{about}{}+{:#x}", one_line(&location.function), location.offset)?;
     write_source(out, location.file.as_deref(), location.line)?;
     writeln!(out)
 }
 
 fn write_source(out: &mut impl Write, file: Option<&str>, line: Option<u32>) -> std::io::Result<()> {
-    match (file, line) {
+    match (file.map(one_line), line) {
         (Some(file), Some(line)) => write!(out, " ({file}:{line})"),
         (Some(file), None) => write!(out, " ({file})"),
         (None, _) => Ok(()),

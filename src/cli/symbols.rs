@@ -17,11 +17,12 @@ use etwprof::symbols::resolver::{self, Hit, ModuleReport, Options, Symbols};
 use etwprof::symbols::sources::SourceReport;
 use etwprof::symbols::store::{Progress, Store, StoreOptions, user_cache};
 use etwprof::symbols::verdict::Verdict;
-use etwprof::symbols::{Unnamed, Wanted};
+use etwprof::symbols::{Limits, Unnamed, Wanted};
 use etwprof::trace::{Trace, file_name};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
+use super::output::Usage;
 use super::{args, load, output};
 
 /// A profile with names, and what became of the modules.
@@ -59,7 +60,12 @@ pub(super) fn named(
         samples: samples.get(&module).copied().unwrap_or(0),
         rvas,
     });
-    let options = Options { samples: bare.balance.kept, min_share: args.min_module_share, lines: args.lines };
+    let options = Options {
+        samples: bare.balance.kept,
+        min_share: args.min_module_share,
+        lines: args.lines,
+        limits: Limits::default(),
+    };
     if let Some(missing) = args.images.iter().find(|folder| !folder.is_dir()) {
         bail!("--images: {} is not a folder", missing.display());
     }
@@ -76,8 +82,11 @@ pub(super) fn named(
 
 /// `--symbols`, then `_NT_SYMBOL_PATH`, or Microsoft's server where that is not set.
 pub(super) fn symbol_path(added: &[String]) -> Result<SymbolPath> {
+    if let Some(error) = added.iter().find_map(|text| SymbolPath::parse(text).err()) {
+        bail!(Usage(format!("--symbols: {error}")));
+    }
     let environment = std::env::var("_NT_SYMBOL_PATH").ok();
-    SymbolPath::of_run(added, environment.as_deref()).context("--symbols or _NT_SYMBOL_PATH")
+    SymbolPath::of_run(added, environment.as_deref()).context("_NT_SYMBOL_PATH")
 }
 
 pub(super) fn store(path: &SymbolPath, offline: bool, retry_failed: bool) -> Store {
@@ -180,6 +189,14 @@ pub(super) fn closing_lines(trace: &Trace, named: &Named) {
         modules.iter().filter(|module| module.named > 0).count(),
         modules.len()
     );
+    let left_out: u64 = modules.iter().map(|module| module.left_out).sum();
+    if left_out > 0 {
+        anstream::eprintln!(
+            "warning: {} inlined calls are left out: of each address, the middle of more than {}",
+            count(left_out),
+            Limits::default().inlined_calls
+        );
+    }
     let wrong: Vec<&Attempt> = modules
         .iter()
         .filter(|module| !matches!(module.verdict, Verdict::Mismatch { .. }))

@@ -206,7 +206,7 @@ impl<'a> Builder<'a> {
                 self.push(self.naming.body(trace, body, "", line));
             }
             (mapping, _) => {
-                let functions = mapping.map_or(&[][..], |mapping| self.functions(site, mapping));
+                let functions = mapping.map(|mapping| self.functions(site, mapping)).unwrap_or_default();
                 // What the runtime says of precompiled code: a name where symbols have none, and lines.
                 let precompiled = match kernel || !functions.is_empty() && !self.naming.lines {
                     true => CodeAt::NOTHING,
@@ -221,7 +221,7 @@ impl<'a> Builder<'a> {
                 let line = body.map(|body| self.line_in(body, looked_up)).unwrap_or_default();
                 match mapping {
                     Some(mapping) if !functions.is_empty() => {
-                        self.name_functions(functions, mapping, kernel, &line);
+                        self.name_functions(&functions, mapping, kernel, &line);
                     }
                     _ => self.name_without_symbols(site, mapping, body.map(|body| (body, line)), kernel),
                 }
@@ -245,13 +245,13 @@ impl<'a> Builder<'a> {
     }
 
     /// The functions that symbols have for an address of an image.
-    fn functions(&self, site: Site, mapping: &Mapping) -> &'a [Function] {
+    fn functions(&self, site: Site, mapping: &Mapping) -> Vec<&'a Function> {
         let rva = site.address - mapping.base;
         self.names.functions(mapping.module, if site.is_return { rva.saturating_sub(1) } else { rva })
     }
 
     /// The frames of functions in an image. `line` is that of a .NET method for which symbols have no line.
-    fn name_functions(&mut self, functions: &[Function], mapping: &Mapping, kernel: bool, line: &str) {
+    fn name_functions(&mut self, functions: &[&Function], mapping: &Mapping, kernel: bool, line: &str) {
         let category = if kernel { Category::Kernel } else { self.categories.of(mapping.module) };
         let module_name = module_name(self.trace, mapping);
         let module = Some(mapping.module);

@@ -17,8 +17,10 @@ mod download;
 mod failures;
 pub mod identity;
 pub mod key;
+mod limits;
 pub mod lookup;
 pub mod managed;
+mod named;
 mod names;
 pub mod native;
 mod parallel;
@@ -33,5 +35,6 @@ pub mod store;
 mod tree;
 pub mod verdict;
 
+pub use limits::Limits;
 pub use managed::source::SourceLine;
 pub use names::{Function, FunctionName, IlPlace, Names, Precompiled, Unnamed, Wanted};

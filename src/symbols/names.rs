@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -16,7 +17,7 @@ pub struct Function {
     /// Its name.
     pub name: FunctionName,
     /// The source file.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
     /// The line in it.
     pub line: Option<u32>,
     /// True for a function that was inlined into the one before it.
@@ -29,9 +30,9 @@ pub struct Function {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FunctionName {
     /// As it is shown.
-    Text(String),
+    Text(Arc<str>),
     /// Of a .NET method. Which readable form is enough depends on the other methods that are shown.
-    Method(Box<Precompiled>),
+    Method(Arc<Precompiled>),
 }
 
 /// A .NET method in a precompiled image.
@@ -51,7 +52,7 @@ pub trait Names {
     /// empty if nothing is known.
     ///
     /// `rva` is the address to look up: of a return address, the byte before it.
-    fn functions(&self, module: ModuleId, rva: u64) -> &[Function];
+    fn functions(&self, module: ModuleId, rva: u64) -> Vec<&Function>;
 
     /// The source line of a place in the IL of a module; `None` if nothing is known.
     fn source(&self, _module: ManagedModuleId, _place: IlPlace) -> Option<&SourceLine> {
@@ -73,8 +74,8 @@ pub struct IlPlace {
 pub struct Unnamed;
 
 impl Names for Unnamed {
-    fn functions(&self, _: ModuleId, _: u64) -> &[Function] {
-        &[]
+    fn functions(&self, _: ModuleId, _: u64) -> Vec<&Function> {
+        Vec::new()
     }
 }
 
@@ -88,9 +89,9 @@ pub struct Wanted {
 type Asked<Module, Place> = FxHashMap<Module, FxHashSet<Place>>;
 
 impl Names for Wanted {
-    fn functions(&self, module: ModuleId, rva: u64) -> &[Function] {
+    fn functions(&self, module: ModuleId, rva: u64) -> Vec<&Function> {
         self.addresses.borrow_mut().entry(module).or_default().insert(rva);
-        &[]
+        Vec::new()
     }
 
     fn source(&self, module: ManagedModuleId, place: IlPlace) -> Option<&SourceLine> {

@@ -308,23 +308,37 @@ impl<'a> Image<'a> {
 
     /// The named exports that are addresses (not forwards to other images), sorted by RVA.
     pub fn exports(&self) -> Vec<Export<'a>> {
-        let Some(directory) = self.directory(EXPORT_DIRECTORY) else { return Vec::new() };
-        // The names may lie outside the directory's stated size, so the table gets all of the section.
-        let Some(bytes) = self.bytes_from(directory.rva) else { return Vec::new() };
-        let Ok(table) = ExportTable::parse(bytes, directory.rva) else { return Vec::new() };
-        let forwards = directory.rva..directory.rva.saturating_add(directory.size);
-        let mut exports: Vec<_> = table
-            .name_iter()
-            .filter_map(|(name, index)| {
-                let rva =
-                    table.address_by_index(index).ok().filter(|rva| *rva != 0 && !forwards.contains(rva))?;
-                let start = name.checked_sub(directory.rva)? as usize;
-                let name = bytes.get(start..)?.get(..MAX_NAME).or_else(|| bytes.get(start..))?;
-                let name = name.split(|&byte| byte == 0).next()?;
-                Some(Export { rva, name: String::from_utf8_lossy(name) })
-            })
-            .collect();
+        let export = |(rva, name)| Export { rva, name: String::from_utf8_lossy(until_zero(name)) };
+        let mut exports: Vec<_> = self.raw_exports().map(export).collect();
         exports.sort_by_key(|export| export.rva);
         exports
     }
+
+    /// The same in the order of the table. Of each name there is as much as it may be long, so up to the zero and on.
+    pub(super) fn raw_exports(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
+        let directory = self.directory(EXPORT_DIRECTORY);
+        // The names may lie outside the directory's stated size, so the table gets all of the section.
+        let table = directory.and_then(|directory| {
+            let bytes = self.bytes_from(directory.rva)?;
+            Some((directory, bytes, ExportTable::parse(bytes, directory.rva).ok()?))
+        });
+        table.into_iter().flat_map(|(directory, bytes, table)| {
+            let forwards = directory.rva..directory.rva.saturating_add(directory.size);
+            // The iterator borrows the table, so the pairs are taken out first: eight bytes for six in the file.
+            let pairs: Vec<_> = table.name_iter().collect();
+            pairs.into_iter().filter_map(move |(name, index)| {
+                let rva = table.address_by_index(index).ok()?;
+                if rva == 0 || forwards.contains(&rva) {
+                    return None;
+                }
+                let name = bytes.get(name.checked_sub(directory.rva)? as usize..)?;
+                Some((rva, name.get(..MAX_NAME).unwrap_or(name)))
+            })
+        })
+    }
+}
+
+/// A text up to its zero.
+pub(super) fn until_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }

@@ -16,9 +16,11 @@ use rustc_hash::FxHashMap;
 use super::debug_id::DebugId;
 use super::identity::{self, ImageEvidence};
 use super::key::FileKey;
+use super::limits::Limits;
 use super::lookup::{Attempt, Found, Lookup};
 use super::managed::source::SourceLine;
-use super::names::{Function, FunctionName, IlPlace, Names, Precompiled};
+use super::named::Named;
+use super::names::{Function, IlPlace, Names};
 use super::native::{Location, NativeError, NativeSymbols, Source};
 use super::parallel::{guarded, in_parallel};
 use super::pe::Image;
@@ -50,6 +52,8 @@ pub struct Options {
     pub min_share: f64,
     /// Find the source lines of .NET methods too.
     pub lines: bool,
+    /// How much to keep of what symbols say.
+    pub limits: Limits,
 }
 
 /// The names of a trace, and what became of its modules.
@@ -63,9 +67,6 @@ pub struct Symbols {
     pub sources: Vec<SourceReport>,
 }
 
-/// By RVA, outermost function first.
-type Named = FxHashMap<u64, Vec<Function>>;
-
 /// What became of one module.
 #[derive(Clone, Debug)]
 pub struct ModuleReport {
@@ -77,6 +78,8 @@ pub struct ModuleReport {
     pub addresses: usize,
     /// Of these, how many have a name.
     pub named: usize,
+    /// Inlined calls beyond [`Limits`] that were left out, over all addresses.
+    pub left_out: u64,
     /// Why.
     pub verdict: Verdict,
     /// Every place that was asked for its PDB, then for its image if that was needed, with the answers.
@@ -91,12 +94,19 @@ impl ModuleReport {
 }
 
 impl Names for Symbols {
-    fn functions(&self, module: ModuleId, rva: u64) -> &[Function] {
-        self.functions.get(&module).and_then(|of_module| of_module.get(&rva)).map_or(&[], Vec::as_slice)
+    fn functions(&self, module: ModuleId, rva: u64) -> Vec<&Function> {
+        self.functions.get(&module).map(|of_module| of_module.get(rva)).unwrap_or_default()
     }
 
     fn source(&self, module: ManagedModuleId, place: IlPlace) -> Option<&SourceLine> {
         self.lines.get(&(module, place))
+    }
+}
+
+impl Symbols {
+    /// Whether anything is known of an address.
+    pub fn is_named(&self, module: ModuleId, rva: u64) -> bool {
+        self.functions.get(&module).is_some_and(|of_module| of_module.contains(rva))
     }
 }
 
@@ -124,9 +134,10 @@ pub fn resolve(
         sources.want_of(trace, places.keys());
         sources.find(store, progress);
     }
-    let resolved = in_parallel(&work, |work| work.resolve(&sources));
+    let resolved = in_parallel(&work, |work| work.resolve(&sources, options.limits));
     let mut symbols = Symbols { lines: sources.lines(places), ..Symbols::default() };
-    for (work, (functions, verdict)) in work.into_iter().zip(resolved) {
+    for (work, resolved) in work.into_iter().zip(resolved) {
+        let Resolved { named: functions, left_out, verdict } = resolved;
         let named = functions.len();
         symbols.functions.insert(work.hit.module, functions);
         symbols.modules.push(ModuleReport {
@@ -134,6 +145,7 @@ pub fn resolve(
             samples: work.hit.samples,
             addresses: work.hit.rvas.len(),
             named,
+            left_out,
             verdict,
             attempts: work.attempts(),
         });
@@ -204,15 +216,15 @@ impl<'a> Work<'a> {
     }
 
     /// Names the addresses with what was found.
-    fn resolve(&self, sources: &Sources) -> (Named, Verdict) {
-        let nothing = |verdict| (Named::default(), verdict);
+    fn resolve(&self, sources: &Sources, limits: Limits) -> Resolved {
         if self.skipped {
-            return nothing(Verdict::Skipped { percent: self.percent });
+            return Resolved::nothing(Verdict::Skipped { percent: self.percent });
         }
-        guarded(|| self.name_addresses(sources)).unwrap_or_else(|reason| nothing(self.unreadable(&reason)))
+        guarded(|| self.name_addresses(sources, limits))
+            .unwrap_or_else(|reason| Resolved::nothing(self.unreadable(&reason)))
     }
 
-    fn name_addresses(&self, sources: &Sources) -> Result<(Named, Verdict), String> {
+    fn name_addresses(&self, sources: &Sources, limits: Limits) -> Result<Resolved, String> {
         let open = |path: &Path| Mapped::open(path).map_err(|error| error.to_string());
         let pdb_path = self.found_pdb().filter(|path| !identity::is_portable_pdb(path));
         let pdb = pdb_path.map(open).transpose()?;
@@ -222,15 +234,15 @@ impl<'a> Work<'a> {
         let from = if pdb.is_some() { &self.pdb } else { &self.image };
         let from = from.as_ref().and_then(|lookup| lookup.found.as_ref()).map(Found::shown);
         let Some(from) = from.filter(|_| pdb.is_some() || image.is_some()) else {
-            return Ok((Named::default(), self.without_names()));
+            return Ok(Resolved::nothing(self.without_names()));
         };
         let symbols = match NativeSymbols::open(image.as_ref(), pdb.as_deref()) {
             // The trace tells the PDB; a tool may have changed what the image says of itself.
             Err(NativeError::Mismatch { .. }) => NativeSymbols::open(None, pdb.as_deref()),
             other => other,
         };
-        let mut symbols = symbols.map_err(|error| error.to_string())?;
-        let mut named = Named::default();
+        let mut symbols = symbols.map_err(|error| error.to_string())?.limited(limits);
+        let (mut named, mut left_out) = (Named::default(), 0);
         let mut best = None;
         let rvas = || self.hit.rvas.iter().filter_map(|rva| u32::try_from(*rva).ok());
         let image = image.as_ref().filter(|image| pdb.is_none() && image.is_managed());
@@ -244,7 +256,8 @@ impl<'a> Work<'a> {
         for rva in rvas() {
             if let Some(location) = precompiled.remove(&rva).or_else(|| symbols.lookup(rva)) {
                 best = best.max(Some(Quality::of(&location)));
-                named.insert(u64::from(rva), functions(location));
+                left_out += location.left_out as u64;
+                named.insert(u64::from(rva), location);
             }
         }
         let from = from.to_owned();
@@ -260,7 +273,7 @@ impl<'a> Work<'a> {
             }
             None => self.without_names(),
         };
-        Ok((named, verdict))
+        Ok(Resolved { named, left_out, verdict })
     }
 
     /// The PDB of the IL that a precompiled image was made from.
@@ -296,6 +309,19 @@ impl<'a> Work<'a> {
     }
 }
 
+/// What came of one module.
+struct Resolved {
+    named: Named,
+    left_out: u64,
+    verdict: Verdict,
+}
+
+impl Resolved {
+    fn nothing(verdict: Verdict) -> Self {
+        Resolved { named: Named::default(), left_out: 0, verdict }
+    }
+}
+
 /// What a name tells of the symbols that it is from, by how much that counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Quality {
@@ -320,30 +346,6 @@ impl Quality {
             (_, None) => Quality::Bare,
         }
     }
-}
-
-/// Outermost first.
-fn functions(location: Location) -> Vec<Function> {
-    let Location { function, method, file, line, inlined, approximate, source, .. } = location;
-    let ready_to_run = source == Source::R2r;
-    let name = match method {
-        Some(name) => FunctionName::Method(Box::new(Precompiled {
-            name: *name,
-            ready_to_run,
-            shared: ready_to_run && approximate,
-        })),
-        None => FunctionName::Text(function),
-    };
-    let approximate = approximate && !ready_to_run;
-    let mut chain = vec![Function { name, file, line, inlined: false, approximate }];
-    chain.extend(inlined.into_iter().rev().map(|inlined| Function {
-        name: FunctionName::Text(inlined.function),
-        file: inlined.file,
-        line: inlined.line,
-        inlined: true,
-        approximate: false,
-    }));
-    chain
 }
 
 /// A FILETIME (100 ns since 1601), unless it lies before 1970.

@@ -1,5 +1,7 @@
 //! .NET frames of a profile: what they are called, wherever their names come from.
 
+use std::sync::Arc;
+
 use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
 use etwprof::symbols::managed::RawName;
 use etwprof::symbols::{Function, FunctionName, Names, Precompiled};
@@ -13,9 +15,9 @@ fn overloads_are_told_apart_and_a_tier_up_is_one_node() {
     /// The image's tables name the precompiled code of the method that is compiled again.
     struct Tables;
     impl Names for Tables {
-        fn functions(&self, _: ModuleId, _: u64) -> &[Function] {
+        fn functions(&self, _: ModuleId, _: u64) -> Vec<&Function> {
             static FUNCTIONS: std::sync::OnceLock<Vec<Function>> = std::sync::OnceLock::new();
-            FUNCTIONS.get_or_init(|| {
+            let functions = FUNCTIONS.get_or_init(|| {
                 let name = RawName {
                     type_name: "N.T".into(),
                     method: "Run".into(),
@@ -23,9 +25,10 @@ fn overloads_are_told_apart_and_a_tier_up_is_one_node() {
                     signature: "void  (int32)".into(),
                 };
                 let name = Precompiled { name, ready_to_run: true, shared: false };
-                let name = FunctionName::Method(Box::new(name));
+                let name = FunctionName::Method(Arc::new(name));
                 vec![Function { name, file: None, line: None, inlined: false, approximate: false }]
-            })
+            });
+            functions.iter().collect()
         }
     }
     let lib = r"C:\dotnet\Lib.dll";

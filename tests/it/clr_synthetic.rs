@@ -268,8 +268,8 @@ fn precompiled_code_does_not_hide_its_image() {
     /// An image with symbols.
     struct Symbols(Vec<etwprof::symbols::Function>);
     impl etwprof::symbols::Names for Symbols {
-        fn functions(&self, _: etwprof::trace::ModuleId, _: u64) -> &[etwprof::symbols::Function] {
-            &self.0
+        fn functions(&self, _: etwprof::trace::ModuleId, _: u64) -> Vec<&etwprof::symbols::Function> {
+            self.0.iter().collect()
         }
     }
     let function = etwprof::symbols::Function {

@@ -19,9 +19,9 @@ const A: u64 = 0x40_0000;
 struct Asked(RefCell<Vec<u64>>);
 
 impl Names for Asked {
-    fn functions(&self, _: ModuleId, rva: u64) -> &[Function] {
+    fn functions(&self, _: ModuleId, rva: u64) -> Vec<&Function> {
         self.0.borrow_mut().push(rva);
-        &[]
+        Vec::new()
     }
 }
 
@@ -120,8 +120,8 @@ fn only_processes_with_user_mode_miss_their_user_stack() {
 struct Adds([Function; 1]);
 
 impl Names for Adds {
-    fn functions(&self, _: ModuleId, _: u64) -> &[Function] {
-        &self.0
+    fn functions(&self, _: ModuleId, _: u64) -> Vec<&Function> {
+        self.0.iter().collect()
     }
 }
 

@@ -121,7 +121,8 @@ fn an_embedded_pdb_of_another_size_is_refused() {
     for (size, wanted) in [
         (0u32, "embedded PDB of 1 bytes instead of 0"),
         (100, "embedded PDB of 101 bytes instead of 100"),
-        (200_000_000, "instead of 200000000"),
+        (1_000_000, "instead of 1000000"),
+        (200_000_000, "more than any has"),
         (u32::MAX, "more than any has"),
     ] {
         let mut damaged = file.clone();

@@ -45,6 +45,7 @@ mod store_support;
 mod support;
 mod symbolize_command;
 mod symbols_breakpad;
+mod symbols_dwarf;
 mod symbols_malformed;
 mod symbols_pe;
 mod symbols_peer;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::support::command::{command, etwprof};
 use crate::support::data;
+use crate::synth::dwarf::{Dwarf, TEXT};
 
 fn json(args: &[&str]) -> Value {
     serde_json::from_str(etwprof(args).success().text()).unwrap()
@@ -101,4 +102,56 @@ fn addresses_come_from_stdin_and_bad_ones_are_usage_errors() {
         assert_ne!(output.code, 0);
         assert!(output.stderr.contains(bad) && output.stderr.contains("hexadecimal"), "{}", output.stderr);
     }
+}
+
+/// An image whose only function has this name, as DWARF tells it.
+fn image_with(function: &str, file: &str) -> std::path::PathBuf {
+    let dwarf = Dwarf::new(0x100).function(function, TEXT, 0x100).end();
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(file);
+    std::fs::write(&path, dwarf.lines(&[function], &[(0, 1, 5)], 0x100).image(0x100, 0)).unwrap();
+    path
+}
+
+#[test]
+fn wrong_arguments_exit_with_2() {
+    let image = image_with("f", "plain.dll");
+    let image = image.to_str().unwrap();
+    for (args, said) in [
+        (vec!["10g4"], "\"10g4\" is not an address"),
+        (vec!["123456789"], "is not an address"),
+        (vec!["1004", "--symbols", "srv*C:\\a*ftp://b"], "--symbols: "),
+    ] {
+        let output = etwprof([&["symbolize", "--offline", image], &args[..]].concat());
+        assert_eq!((output.code, output.stdout.len()), (2, 0), "{args:?}: {}", output.stderr);
+        assert!(output.stderr.contains(said), "{}", output.stderr);
+    }
+}
+
+/// What a file says could otherwise move the cursor of a terminal, and a newline would be a line of its own.
+#[test]
+fn names_of_files_have_no_control_characters() {
+    let image = image_with("a\u{1b}]0;title\u{7}b\nc\u{9b}2Jd", "control.dll");
+    let output = etwprof(["symbolize", "--offline", image.to_str().unwrap(), "1004"]).success();
+    assert_eq!(output.text(), "0x1004\ta?]0;title?b?c?2Jd+0x4 (/build/a?]0;title?b?c?2Jd:5)\n");
+}
+
+#[test]
+#[cfg(unix)]
+fn stdin_without_addresses_is_an_error_at_once() {
+    let image = image_with("f", "zeros.dll");
+    let run = |input: &str| {
+        let etwprof = command();
+        let mut limited = std::process::Command::new("sh");
+        let script = format!("ulimit -v 350000; {input} | \"$0\" symbolize --offline \"$1\" -");
+        limited.args(["-c", &script]).arg(etwprof.get_program()).arg(&image);
+        limited.envs(etwprof.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        crate::support::command::output(&mut limited)
+    };
+    let zeros = run("head -c 1000000000 /dev/zero");
+    assert_eq!(zeros.code, 1);
+    assert!(zeros.stderr.contains("is not an address") && zeros.stderr.len() < 1000, "{}", zeros.stderr);
+    let many = run("yes 1004");
+    assert_eq!(many.code, 1);
+    assert!(many.stderr.contains("more than 1048576 addresses"), "{}", many.stderr);
+    assert_eq!(run("printf '1004 0x1008\\n\\n  100c'").success().text().lines().count(), 3);
 }

@@ -36,6 +36,11 @@ impl RawName {
             }
     }
 
+    /// Bytes of text.
+    pub(in crate::symbols) fn len(&self) -> usize {
+        self.type_name.len() + self.method.len() + self.type_args.len() + self.signature.len()
+    }
+
     /// The method's own type arguments, unless they say only that all reference types share the code.
     fn shared_type_args(&self) -> &str {
         if is_shared(&self.type_args) { "" } else { &self.type_args }

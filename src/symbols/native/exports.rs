@@ -1,7 +1,9 @@
 //! Names from the image itself: its exports, and the COFF symbol table that MinGW's linkers leave in it.
 
-use crate::symbols::pe::Image;
-use object::{Object, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSymbol, SymbolIndex, SymbolKind};
+
+use crate::symbols::limits::shortened;
+use crate::symbols::pe::{Image, until_zero};
 
 use super::function_table::{FunctionTable, Verdict};
 use super::{Location, Source, names};
@@ -10,27 +12,46 @@ use super::{Location, Source, names};
 #[derive(Debug)]
 pub(super) struct ImageNames<'a> {
     image: Image<'a>,
-    names: Vec<ImageName>,
+    names: Vec<ImageName<'a>>,
 }
 
+/// A name stays in the file until it is asked for: many may be one and the same long text there.
 #[derive(Debug)]
-struct ImageName {
+struct ImageName<'a> {
     rva: u32,
-    name: String,
-    source: Source,
+    name: Name<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Name<'a> {
+    Export(&'a [u8]),
+    Symbol(SymbolIndex),
 }
 
 impl<'a> ImageNames<'a> {
     pub(super) fn new(image: &Image<'a>) -> Self {
-        let exports = image.exports().into_iter().map(|export| ImageName {
-            rva: export.rva,
-            name: export.name.into_owned(),
-            source: Source::Export,
-        });
+        let exports = image.raw_exports().map(|(rva, name)| ImageName { rva, name: Name::Export(name) });
         let mut names: Vec<_> = coff_symbols(image).into_iter().chain(exports).collect();
         names.sort_by_key(|name| name.rva);
         names.dedup_by_key(|name| name.rva);
         ImageNames { image: image.clone(), names }
+    }
+
+    /// The readable form of a name, and where it is from.
+    fn read(&self, name: Name<'a>) -> Option<(String, Source)> {
+        let machine = self.image.machine;
+        match name {
+            Name::Export(bytes) => {
+                let name = String::from_utf8_lossy(until_zero(bytes));
+                Some((names::export(&name, machine), Source::Export))
+            }
+            Name::Symbol(index) => {
+                let file = object::File::parse(self.image.data()).ok()?;
+                let symbol = file.symbol_by_index(index).ok()?;
+                let name = String::from_utf8_lossy(symbol.name_bytes().ok()?).into_owned();
+                Some((names::linker_symbol(&shortened(name), machine), Source::Public))
+            }
+        }
     }
 
     pub(super) fn lookup(&self, rva: u32, functions: Option<&FunctionTable<'_>>) -> Option<Location> {
@@ -40,41 +61,33 @@ impl<'a> ImageNames<'a> {
             self.names.get(next.checked_sub(1)?).filter(|name| name.rva >= section.rva)
         };
         let verdict =
-            |name: &ImageName| functions.map_or(Verdict::Unknown, |table| table.verdict(name.rva, rva));
+            |name: &ImageName<'_>| functions.map_or(Verdict::Unknown, |table| table.verdict(name.rva, rva));
         let name = nearest(rva).filter(|name| verdict(name) != Verdict::Outside).or_else(|| {
             // A part of a function that lies elsewhere has the function's name.
             let function = functions?.at(rva)?.function;
             nearest(function).filter(|name| name.rva == function)
         })?;
+        let (function, source) = self.read(name.name)?;
         Some(Location {
-            function: match name.source {
-                Source::Export => names::export(&name.name, self.image.machine),
-                _ => names::linker_symbol(&name.name, self.image.machine),
-            },
+            function,
             method: None,
             offset: rva.saturating_sub(name.rva),
             file: None,
             line: None,
             inlined: Vec::new(),
-            source: name.source,
+            left_out: 0,
+            source,
             approximate: true,
         })
     }
 }
 
-fn coff_symbols(image: &Image<'_>) -> Vec<ImageName> {
-    let mut names = Vec::new();
-    let mut add = |address: u64, name: &str| {
-        if let Some(rva) = address.checked_sub(image.image_base).and_then(|rva| u32::try_from(rva).ok()) {
-            names.push(ImageName { rva, name: name.to_owned(), source: Source::Public });
-        }
-    };
-    let Ok(file) = object::File::parse(image.data()) else { return names };
-    for symbol in file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
-    {
-        if let Ok(name) = symbol.name() {
-            add(symbol.address(), name);
-        }
-    }
-    names
+fn coff_symbols<'a>(image: &Image<'a>) -> Vec<ImageName<'a>> {
+    let Ok(file) = object::File::parse(image.data()) else { return Vec::new() };
+    let symbols = file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
+    let names = symbols.filter_map(|symbol| {
+        let rva = u32::try_from(symbol.address().checked_sub(image.image_base)?).ok()?;
+        Some(ImageName { rva, name: Name::Symbol(symbol.index()) })
+    });
+    names.collect()
 }

@@ -13,10 +13,13 @@ pub mod function_table;
 mod names;
 pub mod pdb;
 
+use std::sync::Arc;
+
 use function_table::FunctionTable;
 use pdb::{PdbError, PdbSymbols};
 
 use super::debug_id::DebugId;
+use super::limits::Limits;
 use super::managed::RawName;
 use super::pe::{Image, PdbReference};
 use dwarf::DwarfSymbols;
@@ -28,7 +31,7 @@ pub struct Location {
     /// The function that has the code: scope, name and template arguments, without parameters.
     pub function: String,
     /// Its name as the runtime writes it, if it is a .NET method; `function` is then the readable form.
-    pub method: Option<Box<RawName>>,
+    pub method: Option<Arc<RawName>>,
     /// Bytes from its start; from the start of the part, if a part of the function was moved away.
     pub offset: u32,
     /// Source file of the line *in this function* that the code belongs to. With inlined calls, that of the call.
@@ -37,6 +40,8 @@ pub struct Location {
     pub line: Option<u32>,
     /// The functions inlined there, innermost first.
     pub inlined: Vec<InlinedFunction>,
+    /// How many more there are than [`Limits`] allow. A line in the middle of `inlined` stands for them.
+    pub left_out: usize,
     /// Where the name comes from.
     pub source: Source,
     /// The nearest name before the address, without proof that the function has the address.
@@ -52,6 +57,13 @@ pub struct InlinedFunction {
     pub file: Option<String>,
     /// The line in this function, from 1: of the code, or of the call that is inlined next.
     pub line: Option<u32>,
+}
+
+impl InlinedFunction {
+    /// What stands for calls that were left out.
+    fn left_out(calls: usize) -> Self {
+        InlinedFunction { function: format!("[{calls} inlined calls left out]"), file: None, line: None }
+    }
 }
 
 /// Where a name comes from.
@@ -113,6 +125,7 @@ pub struct NativeSymbols<'a> {
     /// export would be a guess.
     image: Option<ImageNames<'a>>,
     functions: Option<FunctionTable<'a>>,
+    limits: Limits,
 }
 
 const _: () = {
@@ -138,14 +151,20 @@ impl<'a> NativeSymbols<'a> {
             image: image.filter(|_| pdb.is_none()).map(ImageNames::new),
             pdb,
             functions: image.and_then(FunctionTable::new),
+            limits: Limits::default(),
         })
+    }
+
+    /// The same within other limits than the usual ones.
+    pub fn limited(self, limits: Limits) -> Self {
+        NativeSymbols { limits, ..self }
     }
 
     /// The name of the code at `rva`, `None` when nothing says what it is.
     pub fn lookup(&mut self, rva: u32) -> Option<Location> {
         let functions = self.functions.as_ref();
-        let pdb = self.pdb.as_mut().and_then(|pdb| pdb.lookup(rva, functions));
-        pdb.or_else(|| self.dwarf.as_ref()?.lookup(rva))
+        let pdb = self.pdb.as_mut().and_then(|pdb| pdb.lookup(rva, functions, self.limits));
+        pdb.or_else(|| self.dwarf.as_mut()?.lookup(rva, self.limits))
             .or_else(|| self.image.as_ref()?.lookup(rva, functions))
     }
 }

@@ -6,6 +6,7 @@
 use symbolic_common::Name;
 use symbolic_demangle::{Demangle, DemangleOptions};
 
+use crate::symbols::limits::shortened;
 use crate::symbols::pe::Machine;
 
 /// Longer names are cut before they are decoded: the work grows with the length, and damage has none.
@@ -14,7 +15,7 @@ const MAX_DECORATED: usize = 16 * 1024;
 /// The readable form of a linker symbol, which on x86 shows the calling convention of C functions.
 pub(super) fn linker_symbol(name: &str, machine: Machine) -> String {
     let is_c = machine == Machine::X86 && !is_decorated(name);
-    if is_c { without_convention(name).to_owned() } else { readable(name) }
+    if is_c { shortened(without_convention(name).to_owned()) } else { readable(name) }
 }
 
 /// The readable form of an export. Builders choose the names of exports, so an underscore may be the function's
@@ -26,7 +27,11 @@ pub(super) fn export(name: &str, machine: Machine) -> String {
 
 /// The readable form of a name from a symbol file.
 pub(super) fn readable(name: &str) -> String {
-    if name.len() <= MAX_DECORATED && is_decorated(name) {
+    shortened(undecorated(name))
+}
+
+fn undecorated(name: &str) -> String {
+    if name.len() <= MAX_DECORATED && is_decorated(name) && !grows(name) {
         let demangled = Name::from(name).demangle(DemangleOptions::name_only());
         return demangled.unwrap_or_else(|| name.to_owned());
     }
@@ -38,6 +43,22 @@ pub(super) fn readable(name: &str) -> String {
 
 fn is_decorated(name: &str) -> bool {
     ["?", "@?", "_Z", "__Z", "_R"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether a name of Microsoft's may stand for more than any memory holds. A digit in it repeats an earlier part; the
+/// demangler copies that part, and parts nest with the templates. Each level ends with an `@` at least, so the parts
+/// grow by no more than the product of what is repeated between two of those, for as many levels as there are
+/// templates. (Of 4,600 names of real files the largest product is below 2,000.)
+fn grows(name: &str) -> bool {
+    const MOST: usize = 1 << 20;
+    if !name.starts_with(['?', '@']) {
+        return false;
+    }
+    let digits = |part: &str| part.bytes().filter(u8::is_ascii_digit).count();
+    let mut repeated: Vec<usize> = name.split('@').map(digits).filter(|digits| *digits > 0).collect();
+    repeated.sort_unstable_by_key(|digits| std::cmp::Reverse(*digits));
+    let levels = repeated.into_iter().take(name.matches("?$").count());
+    levels.fold(name.len(), |size, digits| size.saturating_mul(1 + digits)) > MOST
 }
 
 /// `A::B<int>::{ctor}` is `A::B<int>::B`, as in the source.
@@ -103,6 +124,39 @@ mod tests {
         for (decorated, expected) in cases {
             assert_eq!(readable(decorated), expected);
         }
+    }
+
+    /// 700 bytes that stand for 2^60 types: the demangler would copy until memory ends.
+    #[test]
+    fn names_that_repeat_themselves_in_each_other_stay_decorated() {
+        let levels = 60;
+        let nested = |repeat: &str| {
+            let open = "V?$A@".repeat(levels);
+            let close = format!("@@{repeat}").repeat(levels);
+            format!("?x@@3{open}H{close}@@A")
+        };
+        for repeat in ["0", "V0@", "0@0"] {
+            assert_eq!(readable(&nested(repeat)), nested(repeat));
+        }
+        let real = "??$emplace@AEAV?$basic_string@DU?$char_traits@D@std@@V?$allocator@D@2@@std@@@?$vector@V?$basic_\
+                    string@DU?$char_traits@D@std@@V?$allocator@D@2@@std@@V?$allocator@V?$basic_string@DU?$char_\
+                    traits@D@std@@V?$allocator@D@2@@std@@@2@@std@@QEAAXAEAV?$basic_string@DU?$char_traits@D@std@@V\
+                    ?$allocator@D@2@@1@@Z";
+        assert!(!grows(real));
+        assert!(readable(real).starts_with("std::vector<std::basic_string<char"), "{}", readable(real));
+    }
+
+    /// The other manglings have limits of their own.
+    #[test]
+    fn deep_names_of_all_manglings_end() {
+        for part in ["P", "K", "N1a", "I1a", "F", "S_", "T_", "1aI", "A", "Q", "R"] {
+            for start in ["_Z", "_Z1a", "_ZN", "_R", "_RNv", "_RI", "?a@@3", "?$a@", "??"] {
+                let name = format!("{start}{}", part.repeat(MAX_DECORATED / part.len() - 10));
+                assert!(readable(&name).len() <= 4096 + 3);
+            }
+        }
+        let doubling = format!("_ZN1aI{}E", "S_S_".repeat(1000));
+        assert!(readable(&doubling).len() <= 4096 + 3);
     }
 
     #[test]

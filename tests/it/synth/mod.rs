@@ -27,6 +27,7 @@
 mod buffer;
 mod bytes;
 pub mod clr;
+pub mod dwarf;
 mod etl;
 mod event;
 mod extended;

@@ -6,6 +6,9 @@ use super::tables::Table;
 /// Types nest a few levels deep; a chain longer than this is a loop.
 const MAX_NESTING: usize = 64;
 
+/// Compilers stop at 1,023 bytes for a name, namespace included.
+const MAX_TYPE_NAME: usize = 8 << 10;
+
 /// The row of a table that a coded index's tag stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypeToken {
@@ -46,15 +49,18 @@ pub(crate) enum MemberParent {
 
 impl<'d> Metadata<'d> {
     /// Appends a type's full name: `Namespace.Outer+Inner`, with the characters that have a meaning in type names
-    /// escaped as the runtime does. `None` (and nothing appended) when a row is missing or the nesting is a loop.
+    /// escaped as the runtime does. `None` (and nothing appended) when a row is missing, the nesting is a loop, or the name is absurdly
+    /// long.
     pub(crate) fn push_type_name(&self, token: TypeToken, out: &mut String) -> Option<()> {
-        let mut chain = Vec::new();
+        let (mut chain, mut len) = (Vec::new(), 0);
         let mut next = Some(token);
         while let Some(token) = next {
-            if chain.len() == MAX_NESTING {
+            let (namespace, name) = self.type_parts(token)?;
+            len += namespace.len() + name.len();
+            if chain.len() == MAX_NESTING || len > MAX_TYPE_NAME {
                 return None;
             }
-            chain.push(self.type_parts(token)?);
+            chain.push((namespace, name));
             next = self.enclosing(token);
         }
         let mut separator = "";

@@ -19,7 +19,7 @@ const MAX_DEPTH: u32 = 32;
 const MAX_TYPES: u32 = 512;
 
 /// How long the text of a name may grow, bytes.
-const MAX_TEXT: usize = 64 << 10;
+const MAX_TEXT: usize = 16 << 10;
 
 /// How types are spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,6 +28,9 @@ pub(super) struct Header {
     sections: Vec<(u32, Extent)>,
 }
 
+/// The whole .NET framework is some 200 assemblies; what is known of each takes 2 KB.
+const MAX_COMPONENTS: usize = 4096;
+
 /// No format has more than 24 sections.
 const MAX_SECTIONS: u32 = 256;
 
@@ -93,7 +96,7 @@ impl Header {
     /// RVAs of COR header and core header of each component.
     fn components(&self, pe: &Image<'_>) -> impl Iterator<Item = (u32, u32)> {
         let table = self.section(SectionKind::ComponentAssemblies).and_then(|extent| bytes(pe, extent));
-        table.unwrap_or_default().chunks_exact(16).filter_map(|row| {
+        table.unwrap_or_default().chunks_exact(16).take(MAX_COMPONENTS).filter_map(|row| {
             let mut cursor = Cursor::new(row, 0);
             let cor_header = cursor.u32()?;
             cursor.u32()?;

@@ -153,11 +153,16 @@ impl<'d> R2rImage<'d> {
     fn collect_entries(&mut self) {
         let count = self.functions.len();
         let mut entries = Vec::new();
+        let mut bytes = self.pe.data().len();
         for (component, table) in (0..).zip(self.header.entry_point_sections(&self.pe)) {
             let Some(array) = table.and_then(|extent| NativeArray::parse(header::bytes(&self.pe, extent)?))
             else {
                 continue;
             };
+            // A method takes more than a byte of an image; but the parts of such an array may be one and the same,
+            // and so may the arrays.
+            let Some(left) = bytes.checked_sub(array.len()) else { continue };
+            bytes = left;
             entries.extend(array.iter().filter_map(|(index, cursor)| {
                 let function = functions::entry_function(cursor)?;
                 let source = Source::Definition { component, row: index + 1 };

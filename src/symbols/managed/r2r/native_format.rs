@@ -33,6 +33,11 @@ impl<'d> NativeArray<'d> {
         })
     }
 
+    /// How many elements may be there.
+    pub(super) fn len(&self) -> usize {
+        self.count as usize
+    }
+
     /// The elements that are there, with their indices.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Cursor<'d>)> {
         (0..self.count).filter_map(|index| Some((index, self.get(index)?)))

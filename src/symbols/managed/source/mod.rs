@@ -140,9 +140,14 @@ impl<'d> ManagedPdb<'d> {
 /// Why the PDB in an image cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedPdbError {
-    /// The size that the image states, bytes.
-    #[error("embedded PDB of {0} bytes: more than any has")]
-    TooLarge(u32),
+    /// More than a PDB of that many compressed bytes has.
+    #[error("embedded PDB of {stated} bytes in {compressed}: more than any has")]
+    TooLarge {
+        /// By the image's debug record, bytes.
+        stated: u32,
+        /// In the image, bytes.
+        compressed: usize,
+    },
     /// The compressed data is damaged.
     #[error("embedded PDB: {0}")]
     Damaged(#[from] std::io::Error),
@@ -156,23 +161,26 @@ pub enum EmbeddedPdbError {
     },
 }
 
-/// The largest assemblies have PDBs of some ten MB.
-const MAX_EMBEDDED: u32 = 256 << 20;
+/// PDBs compress to about a third. Beyond so many times the compressed size, and so many bytes, they are damage: a
+/// bomb inflates to a thousand times its size, and all PDBs of a recording are held at once.
+const MAX_RATIO: usize = 16;
+const RATIO_FLOOR: usize = 1 << 20;
 
 /// The portable PDB inside an image, inflated; `None` when the image has none.
 ///
 /// # Errors
-/// [`EmbeddedPdbError`] when it is damaged. Memory is taken as data comes, never by the stated size alone.
+/// [`EmbeddedPdbError`] when it is damaged, or inflates to more than a PDB would.
 pub fn embedded(image: &Image<'_>) -> Option<Result<Vec<u8>, EmbeddedPdbError>> {
     let (stated, stream) = image.embedded_pdb()?;
     Some(inflate(stated, stream))
 }
 
 fn inflate(stated: u32, stream: &[u8]) -> Result<Vec<u8>, EmbeddedPdbError> {
-    if stated > MAX_EMBEDDED {
-        return Err(EmbeddedPdbError::TooLarge(stated));
+    let compressed = stream.len();
+    if stated as usize > compressed.saturating_mul(MAX_RATIO).max(RATIO_FLOOR) {
+        return Err(EmbeddedPdbError::TooLarge { stated, compressed });
     }
-    let mut pdb = Vec::new();
+    let mut pdb = Vec::with_capacity(stated as usize);
     DeflateDecoder::new(stream).take(u64::from(stated) + 1).read_to_end(&mut pdb)?;
     if pdb.len() != stated as usize {
         return Err(EmbeddedPdbError::Size { stated, found: pdb.len() });

@@ -136,6 +136,8 @@ impl<'a> Compiland<'a> {
 
         // The sites around the current record, and the deepest chain that holds the address.
         let mut open: Vec<InlinedCall> = Vec::new();
+        // Sites beyond the depth are passed over together with their ends.
+        let mut deeper = 0usize;
         let mut found: Vec<InlinedCall> = Vec::new();
         let mut offset = next;
         while let Some((kind, body, next)) = record(&self.symbols, offset) {
@@ -153,6 +155,8 @@ impl<'a> Compiland<'a> {
                         found.clone_from(&open);
                     }
                 }
+                S_INLINESITE | S_INLINESITE2 => deeper += 1,
+                S_INLINESITE_END if deeper > 0 => deeper -= 1,
                 S_INLINESITE_END => drop(open.pop()),
                 _ => {}
             }

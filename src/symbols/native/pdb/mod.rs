@@ -20,6 +20,7 @@ mod stream;
 mod types;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use compiland::{Compiland, InlinedCall, Procedure};
 use file::PdbFile;
@@ -32,6 +33,7 @@ use super::function_table::{FunctionTable, Verdict};
 use super::names;
 use super::{InlinedFunction, Location, Source};
 use crate::symbols::debug_id::DebugId;
+use crate::symbols::limits::Limits;
 use crate::symbols::managed::names::{Style, ngen_method};
 use crate::symbols::pe::Machine;
 
@@ -91,6 +93,9 @@ pub(super) struct PdbSymbols<'a> {
     function_names: Option<FunctionNames<'a>>,
     /// By index; `None` for those that have no symbols.
     compilands: HashMap<usize, Option<Compiland<'a>>, rustc_hash::FxBuildHasher>,
+    /// Bytes that compilands may still have. A page belongs to one stream, so all are no longer than the file; in a
+    /// file made to harm, many could be the same one.
+    unread: usize,
 }
 
 impl<'a> PdbSymbols<'a> {
@@ -99,7 +104,8 @@ impl<'a> PdbSymbols<'a> {
         let public_stream = file.public_symbols();
         let records = file.symbol_records().unwrap_or_default();
         let publics = Publics::new(records, public_stream);
-        Ok(PdbSymbols { file, publics, function_names: None, compilands: HashMap::default() })
+        let compilands = HashMap::default();
+        Ok(PdbSymbols { file, publics, function_names: None, compilands, unread: bytes.len() })
     }
 
     pub(super) fn id(&self) -> DebugId {
@@ -107,7 +113,12 @@ impl<'a> PdbSymbols<'a> {
     }
 
     /// The best name for the code at `rva`.
-    pub(super) fn lookup(&mut self, rva: u32, functions: Option<&FunctionTable<'_>>) -> Option<Location> {
+    pub(super) fn lookup(
+        &mut self,
+        rva: u32,
+        functions: Option<&FunctionTable<'_>>,
+        limits: Limits,
+    ) -> Option<Location> {
         let place = self.file.address_map.place_of(rva)?;
         // The exception table is the re-ordered image's, the places are not.
         let functions = functions.filter(|_| self.file.address_map.to_source.is_none());
@@ -118,7 +129,7 @@ impl<'a> PdbSymbols<'a> {
         });
         match found {
             Some((index, procedure)) => self
-                .in_procedure(index, procedure, place)
+                .in_procedure(index, procedure, place, limits)
                 .or_else(|| self.in_public(rva, place, compiland, functions)),
             None => self.in_public(rva, place, compiland, functions),
         }
@@ -146,11 +157,19 @@ impl<'a> PdbSymbols<'a> {
         let header = *self.file.compilands.get(index)?;
         let stream = self.file.stream(header.stream)?;
         let (symbols, c11) = (header.symbols_size as usize, header.c11_size as usize);
-        let lines = stream.bytes(symbols.checked_add(c11)?, header.c13_size as usize).unwrap_or_default();
+        let c13 = header.c13_size as usize;
+        self.unread = self.unread.checked_sub(symbols.checked_add(c13)?)?;
+        let lines = stream.bytes(symbols.checked_add(c11)?, c13).unwrap_or_default();
         Some(Compiland::new(stream.bytes(0, symbols)?, LineTable::new(lines)))
     }
 
-    fn in_procedure(&mut self, index: usize, procedure: Procedure, place: Place) -> Option<Location> {
+    fn in_procedure(
+        &mut self,
+        index: usize,
+        procedure: Procedure,
+        place: Place,
+        limits: Limits,
+    ) -> Option<Location> {
         let compiland = self.compilands.get(&index)?.as_ref()?;
         let target = compiland.trampoline_target(procedure);
         let calls = compiland.inlined_at(procedure, place);
@@ -162,13 +181,23 @@ impl<'a> PdbSymbols<'a> {
             (None, None) => return None,
         };
         let (file, line) = self.source_line(index, line);
+        let left_out = limits.left_out(calls.len());
+        let mut inlined = Vec::new();
+        for (number, call) in calls.iter().enumerate().rev() {
+            match left_out.contains(&number) {
+                true if number == left_out.start => inlined.push(InlinedFunction::left_out(left_out.len())),
+                true => {}
+                false => inlined.extend(self.inlined_function(index, *call)),
+            }
+        }
         Some(Location {
             function: name,
             method: None,
             offset: place.offset - procedure.start.offset,
             file,
             line,
-            inlined: calls.iter().rev().filter_map(|call| self.inlined_function(index, *call)).collect(),
+            inlined,
+            left_out: left_out.len(),
             source: Source::Pdb,
             approximate: false,
         })
@@ -266,11 +295,12 @@ impl<'a> PdbSymbols<'a> {
                 Some(method) => method.readable(Style::SHORT),
                 None => names::linker_symbol(&public.name, self.file.machine),
             },
-            method: method.map(Box::new),
+            method: method.map(Arc::new),
             offset,
             file,
             line,
             inlined: Vec::new(),
+            left_out: 0,
             source: Source::Public,
             approximate: verdict != Verdict::Inside && !self.begins_piece(&public),
         })

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use super::read_at::ReadAt;
 use super::stream::Stream;
+use crate::symbols::limits::{shortened, shortened_to};
 
 const LF_CLASS: u16 = 0x1504;
 const LF_STRUCTURE: u16 = 0x1505;
@@ -79,17 +80,33 @@ pub(super) struct FunctionNames<'a> {
     pub(super) types: Records<'a>,
     pub(super) ids: Records<'a>,
     names: HashMap<u32, Option<String>, rustc_hash::FxBuildHasher>,
+    /// Bytes of names that may still be kept in full: many may have one long scope.
+    full: usize,
 }
+
+/// Names take no more than so many times the space of the records, and never less than so many bytes.
+const FULL_NAMES_FACTOR: usize = 4;
+const FULL_NAMES_FLOOR: usize = 8 << 20;
+/// And then are cut to so many.
+const CUT_NAME: usize = 64;
 
 impl<'a> FunctionNames<'a> {
     pub(super) fn new(types: Records<'a>, ids: Records<'a>) -> Self {
-        FunctionNames { types, ids, names: HashMap::default() }
+        let records = types.stream.len() + ids.stream.len();
+        let full = FULL_NAMES_FLOOR.max(FULL_NAMES_FACTOR * records);
+        FunctionNames { types, ids, names: HashMap::default(), full }
     }
 
     /// The function's name with its scope, without parameters.
     pub(super) fn get(&mut self, id: u32) -> Option<&str> {
         let (types, ids) = (&self.types, &self.ids);
-        self.names.entry(id).or_insert_with(|| id_name(types, ids, id, MAX_SCOPES)).as_deref()
+        let full = &mut self.full;
+        let read = || {
+            let name = id_name(types, ids, id, MAX_SCOPES)?;
+            *full = full.saturating_sub(name.len());
+            Some(if *full > 0 { name } else { shortened_to(name, CUT_NAME) })
+        };
+        self.names.entry(id).or_insert_with(read).as_deref()
     }
 }
 
@@ -103,10 +120,10 @@ fn id_name(types: &Records<'_>, ids: &Records<'_>, id: u32, scopes: usize) -> Op
         _ => return None,
     };
     let name = String::from_utf8_lossy(name);
-    Some(match scope {
+    Some(shortened(match scope {
         Some(scope) => format!("{scope}::{name}"),
         None => name.into_owned(),
-    })
+    }))
 }
 
 fn type_name(types: &Records<'_>, index: u32) -> Option<String> {
