@@ -143,17 +143,22 @@ pub(in crate::cli) fn permissions(args: &args::Permissions) -> Result<()> {
     print::permissions(&subject, &states, logon.as_ref(), &notes, args.json)
 }
 
-/// Why a live session could not be started: of a refusal, the missing right and the command that gives it.
+/// Why a live session could not be started.
 pub(in crate::cli) fn explained(error: &SessionError) -> anyhow::Error {
+    anyhow!("cannot record: {}", cause(error))
+}
+
+/// Why it failed, with a cure: of a refusal, the missing right and the command that gives it.
+pub(in crate::cli) fn cause(error: &SessionError) -> String {
     let denied = match error {
         SessionError::Call { doing, code } => {
             let account = own().ok().and_then(|me| me.name.map(|name| name.to_string()));
             access::denied(refused(doing), *code, account.as_deref().unwrap_or("this account"))
-                .map(|why| anyhow!("cannot record: cannot {doing}: {why}"))
+                .map(|why| format!("cannot {doing}: {why}"))
         }
         _ => None,
     };
-    denied.unwrap_or_else(|| anyhow!("cannot record: {error}"))
+    denied.unwrap_or_else(|| error.to_string())
 }
 
 fn refused(doing: &str) -> Refused {
