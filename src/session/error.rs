@@ -57,8 +57,10 @@ impl SessionError {
 /// What the call does that switches a provider on.
 pub(super) const ENABLE: &str = "switch a provider on";
 
+/// What the call does that sets the sampling interval.
+pub(super) const SET_INTERVAL: &str = "set the sampling interval";
+
 pub(super) const BUSY: u32 = 170;
-pub(super) const TIMEOUT: u32 = 1460;
 pub(super) const INVALID_PARAMETER: u32 = 87;
 pub(super) const ALREADY_EXISTS: u32 = 183;
 
@@ -75,7 +77,11 @@ struct Reason<'a>(&'a str, u32);
 impl fmt::Display for Reason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Reason(doing, code) = *self;
-        let reasons = if doing == ENABLE { OF_PROVIDERS } else { &[] };
+        let reasons = match doing {
+            ENABLE => OF_PROVIDERS,
+            SET_INTERVAL => OF_INTERVAL,
+            _ => &[],
+        };
         match reasons.iter().chain(REASONS).find(|(known, ..)| *known == code) {
             Some((_, cause, cure)) => write!(f, "{cause} (error {code}); {cure}"),
             None => write!(f, "{}", std::io::Error::from_raw_os_error(code as i32)),
@@ -90,6 +96,16 @@ const CROWDED: &str =
 /// Code, cause, cure, of a provider (documentation of EnableTraceEx2).
 const OF_PROVIDERS: &[(u32, &str, &str)] =
     &[(1450, "eight sessions receive its events already, and Windows allows no more", CROWDED)];
+
+const FIXED_RATE: &str = "this system or container does not allow it";
+const USUAL_RATE: &str = "leave out --frequency: Windows itself takes 1,000 samples a second";
+
+/// Code, cause, cure, of the sampling interval.
+const OF_INTERVAL: &[(u32, &str, &str)] = &[
+    (50, FIXED_RATE, USUAL_RATE),
+    (INVALID_PARAMETER, FIXED_RATE, USUAL_RATE),
+    (120, FIXED_RATE, USUAL_RATE),
+];
 
 /// Code, cause, cure.
 const REASONS: &[(u32, &str, &str)] = &[

@@ -20,7 +20,9 @@ use windows_sys::core::GUID;
 use crate::guid::Guid;
 
 use super::access::is_denied;
-use super::error::{ALREADY_EXISTS, BUSY, ENABLE, INVALID_PARAMETER, NO_SUCH_SESSION, SessionError, TIMEOUT};
+use super::error::{
+    ALREADY_EXISTS, BUSY, ENABLE, INVALID_PARAMETER, NO_SUCH_SESSION, SET_INTERVAL, SessionError,
+};
 use super::guids;
 
 /// Buffers of a session.
@@ -266,6 +268,7 @@ pub(super) fn enable(
     pids: &[u32],
     patience: Duration,
 ) -> Result<(), SessionError> {
+    const TIMEOUT: u32 = 1460;
     // The filter is an array of ULONGs (ferrisetw's has u16s, so it cannot be used).
     let mut filter = EVENT_FILTER_DESCRIPTOR {
         Ptr: pids.as_ptr() as u64,
@@ -273,42 +276,35 @@ pub(super) fn enable(
         Type: EVENT_FILTER_TYPE_PID,
     };
     let filtered = !pids.is_empty();
-    let mut parameters = ENABLE_TRACE_PARAMETERS {
+    let parameters = ENABLE_TRACE_PARAMETERS {
         Version: ENABLE_TRACE_PARAMETERS_VERSION_2,
         EnableFilterDesc: if filtered { &raw mut filter } else { std::ptr::null_mut() },
         FilterDescCount: u32::from(filtered),
         ..Default::default()
     };
-    let mut status = enable_with(session, provider, patience, &parameters);
+    let call = |parameters: &ENABLE_TRACE_PARAMETERS| {
+        // SAFETY: provider and parameters, with the filter and its pids, live through the call, which copies them.
+        unsafe {
+            EnableTraceEx2(
+                CONTROLTRACE_HANDLE { Value: session },
+                &guid(provider.id),
+                EVENT_CONTROL_CODE_ENABLE_PROVIDER,
+                provider.level,
+                provider.keywords,
+                0,
+                patience.as_millis() as u32,
+                parameters,
+            )
+        }
+    };
+    let mut status = call(&parameters);
     if status == INVALID_PARAMETER {
         // Filters by process, and this version of the structure, came with Windows 8.1.
-        parameters =
-            ENABLE_TRACE_PARAMETERS { Version: ENABLE_TRACE_PARAMETERS_VERSION, ..Default::default() };
-        status = enable_with(session, provider, patience, &parameters);
+        status =
+            call(&ENABLE_TRACE_PARAMETERS { Version: ENABLE_TRACE_PARAMETERS_VERSION, ..Default::default() });
     }
     // The provider is on, and a program that hangs has not been called yet.
     if status == TIMEOUT { Ok(()) } else { check(ENABLE, status) }
-}
-
-fn enable_with(
-    session: u64,
-    provider: Provider,
-    patience: Duration,
-    parameters: &ENABLE_TRACE_PARAMETERS,
-) -> u32 {
-    // SAFETY: provider and parameters, with the filter and its pids, live through the call, which copies them.
-    unsafe {
-        EnableTraceEx2(
-            CONTROLTRACE_HANDLE { Value: session },
-            &guid(provider.id),
-            EVENT_CONTROL_CODE_ENABLE_PROVIDER,
-            provider.level,
-            provider.keywords,
-            0,
-            patience.as_millis() as u32,
-            parameters,
-        )
-    }
 }
 
 /// The profile source of the timer.
@@ -334,7 +330,7 @@ pub(super) fn sampling_interval() -> Result<u32, SessionError> {
 /// Sets the machine's sampling interval, in 100 ns.
 pub(super) fn set_sampling_interval(interval: u32) -> Result<(), SessionError> {
     let info = TRACE_PROFILE_INTERVAL { Source: TIMER, Interval: interval };
-    set("set the sampling interval", 0, TraceSampledProfileIntervalInfo, &[info])
+    set(SET_INTERVAL, 0, TraceSampledProfileIntervalInfo, &[info])
 }
 
 /// Asks for a stack with each of these events (task GUID and type).

@@ -49,8 +49,8 @@ pub struct Recorder<S> {
     started: Started,
 }
 
-/// A flag that switches samples on. Windows knows two; which of them a system heeds, none of its documentation says for
-/// a session of a name of its own.
+/// A flag that switches samples on. Windows knows two, and its documentation does not say which of them counts for a
+/// system-logger session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProfileFlag {
     /// 0x2 of group mask word 1 (PERF_PROFILE).

@@ -8,7 +8,7 @@ use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError, mpsc};
 use std::time::{Duration, Instant};
 
-use super::error::{NO_SUCH_SESSION, SessionError};
+use super::error::{NO_SUCH_SESSION, SET_INTERVAL, SessionError};
 use super::{etw, interval, process};
 
 /// One thing to undo.
@@ -125,7 +125,7 @@ fn run(undo: &Undo) -> Result<(), SessionError> {
 fn doing(undo: &Undo) -> &'static str {
     match undo {
         Undo::Session(_) => "stop a session",
-        Undo::Interval(_) => "set the sampling interval",
+        Undo::Interval(_) => SET_INTERVAL,
         Undo::Program(_) => "end the program that was not let run",
     }
 }

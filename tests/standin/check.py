@@ -300,6 +300,10 @@ def a_stop_that_hangs_holds_up_nothing_else():
     last = run.calls[-1]
     expect(last["interval"] == 12500 and len(last["left"]) == 2, f"{last}")
     expect(all(f"--stop {name}" in run.err for name in last["left"]), run.err)
+    # Nor the end of a run that failed.
+    run = Run(*ALL, fail="TraceSetInformation.4=87", pause="ControlTraceW.stop=100000", interval=12500)
+    expect(run.code == 1 and run.seconds < 90, f"code {run.code} after {run.seconds} s: {run.err}")
+    expect(run.calls[-1]["interval"] == 12500 and "the system does not answer" in run.err, run.err)
 
 
 def ctrl_c_leaves_no_suspended_program():
@@ -396,10 +400,12 @@ def a_recording_goes_on_at_the_rate_that_is_there():
     # What is in force is not set: a container may not even do that.
     run = Run(*ALL, fail="TraceSetInformation.5=5").clean()
     expect(run.code == 0 and not warnings(run) and not run.find("TraceSetInformation", **{"class": 5}), run.err)
-    for fail in ("TraceSetInformation.5=50", "TraceQueryInformation=50"):
-        run = Run(*ALL, "--frequency", "4000", fail=fail).clean()
+    for fail, interval in (("TraceSetInformation.5=50", 15000), ("TraceQueryInformation=50", 10000)):
+        run = Run(*ALL, "--frequency", "4000", fail=fail, interval=interval).clean(interval=interval)
         expect(run.code == 0 and run.out, run.err)
-        expect("every 1000 us, and not every 250 us as asked" in run.err, run.err)
+        expect(f"every {interval // 10} us, and not every 250 us as asked" in run.err, run.err)
+        kept, seconds = re.search(r"([\d,]+) kept \(([\d.]+) s of CPU\)", run.err).groups()
+        expect(abs(int(kept.replace(",", "")) * interval / 1e7 - float(seconds)) < 0.01, run.err)
 
 
 def a_busy_sampling_source_is_waited_for():

@@ -430,9 +430,15 @@ def check_a_record_that_somebody_changed():
             expect(run.writes() == [] and run.value(CLR) == granted.value(CLR), f"{command}: it was acted on")
 
 
-def live(**settings):
+def live(*flags, **settings):
     trace = wine(DATA + "/etl/perfview/PerfViewData.etl")
-    return Run("--all", "--duration", "500ms", "--no-symbols", "-f", "folded", kernel=trace, account=JO, **settings)
+    return Run("--all", "--duration", "500ms", "--no-symbols", "-f", "folded", *flags, kernel=trace, account=JO,
+               **settings)
+
+
+def goes_on_without(run, missing):
+    expect(missing in run.ok().err and "warning: " in run.err and "`etwprof grant \"" in run.err, run.err)
+    expect(run.calls[-1]["left"] == [], run.calls[-1])
 
 
 def check_live_as_the_granted_account():
@@ -449,22 +455,25 @@ def check_live_as_the_granted_account():
         if not method:
             for call, code, missing in [("StartTraceW.kernel", 5, "TRACELOG_CREATE_REALTIME"),
                                         ("OpenTraceW.raw", 5, "TRACELOG_ACCESS_REALTIME"),
-                                        ("EnableTraceEx2.enable", 5, "TRACELOG_GUID_ENABLE on the .NET"),
-                                        ("TraceSetInformation.4", 5, "TRACELOG_GUID_ENABLE on the kernel"),
-                                        ("TraceSetInformation.5@1", 1314, PRIVILEGE)]:
+                                        ("TraceSetInformation.4", 5, "TRACELOG_GUID_ENABLE on the kernel")]:
                 refused = live(fail=f"{call}={code}").failed(missing, "`etwprof grant \"", "log off and on again")
                 expect(refused.calls[-1]["left"] == [], f"{call}: {refused.calls[-1]}")
+            goes_on_without(live(fail="EnableTraceEx2.enable=5"), "TRACELOG_GUID_ENABLE on the .NET")
+            goes_on_without(live("--frequency", "4000", fail="TraceSetInformation.5@1=1314"), PRIVILEGE)
         expect(Run("revoke", JO).ok().state == before, "not as before")
         live().failed(PRIVILEGE, "`etwprof grant \"", "log off and on again")
         # Each right alone is not enough; and the kernel was told of the revoke, so that none is left there.
         allow = lambda guid, rights: value(guid, descriptor(acl([ace(0, rights, JO)])))
-        for commands, missing in [
-                ([rf"add HKLM\{STANDIN}\Rights /v {JO} /t REG_MULTI_SZ /d {PRIVILEGE}"], "TRACELOG_CREATE_REALTIME"),
-                ([allow(KERNEL_SESSION, 0x421)], "TRACELOG_GUID_ENABLE on the kernel's events"),
-                ([allow(SYSTEM_TRACE, 0x80), rf"delete HKLM\{KERNEL}"], "TRACELOG_CREATE_REALTIME"),
-                ([allow(CLR_SESSION, 0x421)], "TRACELOG_GUID_ENABLE on the .NET runtime's providers")]:
+        for commands, missing, is_needed in [
+                ([rf"add HKLM\{STANDIN}\Rights /v {JO} /t REG_MULTI_SZ /d {PRIVILEGE}"], "TRACELOG_CREATE_REALTIME", True),
+                ([allow(KERNEL_SESSION, 0x421)], "TRACELOG_GUID_ENABLE on the kernel's events", True),
+                ([allow(SYSTEM_TRACE, 0x80), rf"delete HKLM\{KERNEL}"], "TRACELOG_CREATE_REALTIME", False),
+                ([allow(CLR_SESSION, 0x421)], "TRACELOG_GUID_ENABLE on the .NET runtime's providers", False)]:
             reg(*commands)
-            live().failed(missing, "`etwprof grant \"", "log off and on again")
+            if is_needed:
+                live().failed(missing, "`etwprof grant \"", "log off and on again")
+            else:
+                goes_on_without(live(), missing)
 
 
 # Of these there are hundreds. Every call with every code is in the tests of the library, on a machine in memory.

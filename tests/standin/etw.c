@@ -438,6 +438,14 @@ static void read_settings(void) {
     clr_end = !strcmp(end, "none") ? DOES_NOT_ANSWER : !strcmp(end, "cut") ? DOES_NOT_FINISH : ANSWERS;
 }
 
+/* A recorded interval that is not the one in force here: the kernel would not tell it. */
+static int is_wrong_interval(const struct event *e) {
+    ULONG told = 0;
+    if (e->type < 72 || e->type > 74) return 0;
+    if (e->payload_size >= 8) memcpy(&told, (const char *)e->payload + 4, 4);
+    return told != interval;
+}
+
 /* Whether the session switched this event on. */
 static int wanted(const struct session *session, const struct event *e) {
     if (session->kernel) {
@@ -447,7 +455,7 @@ static int wanted(const struct session *session, const struct event *e) {
             case 0x03: return e->type == 10 ? session->flags & 4 : session->flags & 1;
             case 0x05: return (e->type <= 4 || e->type == 72) && session->flags & 2;
             case 0x0b: return 1;
-            case 0x0f: return (e->type == 46 || (e->type >= 72 && e->type <= 74)) && session->flags & 0x01000000;
+            case 0x0f: return !is_wrong_interval(e) && (e->type == 46 || (e->type >= 72 && e->type <= 74)) && session->flags & 0x01000000;
             case 0x14: return session->flags & 4;
             case 0x18:
                 if (e->type >= 34 && e->type <= 36) return session->stack_count > 0;
