@@ -55,7 +55,7 @@ pub struct Recorder<S> {
 pub enum ProfileFlag {
     /// 0x2 of group mask word 1 (PERF_PROFILE).
     Group,
-    /// 0x0100_0000 of group mask word 0 (EVENT_TRACE_FLAG_PROFILE).
+    /// 0x0100_0000 of group mask word 0 (EVENT_TRACE_FLAG_PROFILE), beside the other.
     Classic,
 }
 
@@ -154,9 +154,9 @@ const WINDOW_SECONDS: u64 = 2;
 
 /// Programs with a CLR get so long to take note that its provider is on: from then on they hand out what stacks need.
 const CLR_PATIENCE: Duration = Duration::from_secs(1);
-/// After this time without one sample the other flag is tried. Idle processors are sampled too, and what is sampled in
-/// the first moments is handed out after a second.
-const SAMPLES_DUE: Duration = Duration::from_millis(1500);
+/// After this time without one sample the other flag is set as well. Idle processors are sampled too, and what is sampled
+/// in the first moments is handed out after a second.
+const SAMPLES_DUE: Duration = Duration::from_secs(2);
 
 /// How long CLRs may take to list their code at the end.
 const RUNDOWN_LIMIT: Duration = Duration::from_secs(10);
@@ -236,14 +236,14 @@ impl<S: Sink> Recorder<S> {
     fn switch_on(&mut self, flag: ProfileFlag) -> Result<(), SessionError> {
         let (word0, word1) = match flag {
             ProfileFlag::Group => (PROCESS_THREAD_IMAGE, MASK1_PROFILE),
-            ProfileFlag::Classic => (PROCESS_THREAD_IMAGE | MASK0_PROFILE, 0),
+            ProfileFlag::Classic => (PROCESS_THREAD_IMAGE | MASK0_PROFILE, MASK1_PROFILE),
         };
         etw::enable_kernel(self.kernel.handle, [word0, word1, 0, 0, 0, 0, 0, 0])?;
         (self.profile.flag, self.profile.since) = (flag, Instant::now());
         Ok(())
     }
 
-    /// To be called now and then while it records. Where no sample comes it tries the other flag, once.
+    /// To be called now and then while it records. Where no sample comes it sets the other flag as well, once.
     pub fn tend(&mut self) {
         let Profile { since, other_tried, .. } = &mut self.profile;
         if *other_tried || since.elapsed() < SAMPLES_DUE || self.counters.samples.load(Relaxed) > 0 {

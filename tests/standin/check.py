@@ -418,9 +418,9 @@ def a_busy_sampling_source_is_waited_for():
 
 
 def the_other_profile_flag_is_tried():
-    group, classic = [7, 2], [0x01000007, 0]
+    group, classic = [7, 2], [0x01000007, 2]
     for heeded, tried, said in (("group", [group], False), ("classic", [group, classic], True)):
-        run = Run("--all", "--duration", "4s", *LIVE, profile=heeded).clean()
+        run = Run("--all", "--duration", "5s", *LIVE, profile=heeded).clean()
         masks = [run.calls[place]["masks"] for place in run.find("TraceSetInformation", **{"class": 4})]
         expect([mask for mask in masks if any(mask)] == tried, f"{heeded}: {masks}")
         expect(run.code == 0 and total(run.out.splitlines()) == total(convert(DEMO)), f"{heeded}: {run.err}")

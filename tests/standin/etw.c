@@ -568,6 +568,11 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
     long long sent = 0;
     size_t length = etl ? etl->count : 0;
     while (!consumer->closed) {
+        /* Nothing is on yet. A look through the file that it comes on in the middle of would play that part first. */
+        if (session->kernel && !sent && !session->flags && !session->stopped) {
+            Sleep(2);
+            continue;
+        }
         int stopped = session->stopped, played = 0;
         int64_t shift = etl && length && session->kernel ? (int64_t)loop * (etl->events[length - 1].time - etl->events[0].time + etl->frequency / 1000) : 0;
         /* What is switched on in the middle would come without what is before it, and that afterwards: it counts from the
