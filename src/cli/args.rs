@@ -141,8 +141,8 @@ pub(crate) struct Live {
 
 const SESSIONS_EXAMPLES: &str = "\
 Examples:
-  etwprof sessions                                what runs
-  etwprof sessions --stop etwprof-4210-1dc5-clr   stop what a crashed run left";
+  etwprof sessions                                      what runs
+  etwprof sessions --stop etwprof-4210-1dc5-10000-clr   stop what a crashed run left";
 
 /// The trace sessions that run on this machine.
 #[derive(Debug, ClapArgs)]

@@ -3,6 +3,8 @@
 #[cfg(windows)]
 mod local_images;
 #[cfg(windows)]
+mod missing;
+#[cfg(windows)]
 mod record;
 #[cfg(windows)]
 mod sessions;

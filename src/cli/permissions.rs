@@ -6,7 +6,7 @@ mod print;
 mod run;
 
 #[cfg(windows)]
-pub(super) use run::{explained, grant, permissions, revoke};
+pub(super) use run::{cause, explained, grant, permissions, revoke};
 
 #[cfg(not(windows))]
 mod elsewhere {

@@ -8,19 +8,21 @@ use ferrisetw::native::{EvntraceNativeError, TraceHandle};
 use ferrisetw::trace::{KernelTrace, LoggingMode, TraceError, TraceProperties, TraceTrait, UserTrace};
 use windows_sys::Win32::System::Diagnostics::Etw::{
     CLASSIC_EVENT_ID, CONTROLTRACE_HANDLE, CloseTrace, ControlTraceW, ENABLE_TRACE_PARAMETERS,
-    ENABLE_TRACE_PARAMETERS_VERSION_2, EVENT_CONTROL_CODE_ENABLE_PROVIDER, EVENT_FILTER_DESCRIPTOR,
-    EVENT_FILTER_TYPE_PID, EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP,
-    EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE, EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2,
-    PROCESSTRACE_HANDLE, QueryAllTracesW, StartTraceW, TRACE_PROFILE_INTERVAL, TRACE_QUERY_INFO_CLASS,
-    TraceQueryInformation, TraceSampledProfileIntervalInfo, TraceSetInformation, TraceStackTracingInfo,
-    TraceSystemTraceEnableFlagsInfo, WNODE_FLAG_TRACED_GUID,
+    ENABLE_TRACE_PARAMETERS_VERSION, ENABLE_TRACE_PARAMETERS_VERSION_2, EVENT_CONTROL_CODE_ENABLE_PROVIDER,
+    EVENT_FILTER_DESCRIPTOR, EVENT_FILTER_TYPE_PID, EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_QUERY,
+    EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE,
+    EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2, PROCESSTRACE_HANDLE, QueryAllTracesW, StartTraceW,
+    TRACE_PROFILE_INTERVAL, TRACE_QUERY_INFO_CLASS, TraceQueryInformation, TraceSampledProfileIntervalInfo,
+    TraceSetInformation, TraceStackTracingInfo, TraceSystemTraceEnableFlagsInfo, WNODE_FLAG_TRACED_GUID,
 };
 use windows_sys::core::GUID;
 
 use crate::guid::Guid;
 
 use super::access::is_denied;
-use super::error::SessionError;
+use super::error::{
+    ALREADY_EXISTS, BUSY, ENABLE, INVALID_PARAMETER, NO_SUCH_SESSION, SET_INTERVAL, SessionError,
+};
 use super::guids;
 
 /// Buffers of a session.
@@ -71,9 +73,29 @@ fn as_granted(
     buffers: Buffers,
 ) -> Result<(), SessionError> {
     let SessionError::Call { doing, code } = refused else { return Err(refused) };
-    if !is_denied(code) {
+    // ferrisetw opens a session when it has started it. Where that is what was refused the session runs, and its name is
+    // taken.
+    let is_free = |stopped: Result<_, SessionError>| match stopped {
+        Ok(_) => true,
+        Err(error) => error.code() == Some(NO_SUCH_SESSION),
+    };
+    if !is_denied(code) || !is_free(stop(name)) {
         return Err(refused);
     }
+    match start_as(session, doing, name, mode, buffers) {
+        // Somebody else profiles on granted rights, which is why; other second errors come of the first refusal.
+        Err(second) if second.code() != Some(ALREADY_EXISTS) => Err(refused),
+        other => other,
+    }
+}
+
+fn start_as(
+    session: Guid,
+    doing: &'static str,
+    name: &str,
+    mode: u32,
+    buffers: Buffers,
+) -> Result<(), SessionError> {
     const QPC: u32 = 1;
     let name = wide(name);
     let mut block = Block::new();
@@ -113,7 +135,6 @@ fn detach(trace: impl TraceTrait, consumer: TraceHandle) {
 }
 
 fn failed(doing: &'static str, error: &TraceError) -> SessionError {
-    const ALREADY_EXISTS: u32 = 183;
     const INVALID_NAME: u32 = 123;
     const INVALID_HANDLE: u32 = 6;
     let code = match error {
@@ -207,26 +228,47 @@ pub(super) fn flush(name: &str) -> Result<(), SessionError> {
 
 /// Every session that this user may see.
 pub(super) fn all() -> Result<Vec<Properties>, SessionError> {
-    const MOST: usize = 256;
-    let mut blocks: Vec<Box<Block>> = (0..MOST).map(|_| Block::new()).collect();
-    let mut pointers: Vec<*mut EVENT_TRACE_PROPERTIES> =
-        blocks.iter_mut().map(|block| &raw mut block.properties).collect();
-    let mut count = 0;
-    // SAFETY: MOST pointers to blocks that are as large as their BufferSize says; all live through the call.
-    let status = unsafe { QueryAllTracesW(pointers.as_mut_ptr(), MOST as u32, &mut count) };
-    check("list the sessions", status)?;
-    Ok(blocks.iter().take(count as usize).map(|block| block.read()).collect())
+    // Before Windows 10 there are at most 64, and room for more is an invalid parameter. EtwMaxLoggers of the registry
+    // goes up to 256.
+    const MOST: [usize; 2] = [64, 256];
+    const MORE_DATA: u32 = 234;
+    let mut sessions = Vec::new();
+    for room in MOST {
+        let mut blocks: Vec<Box<Block>> = (0..room).map(|_| Block::new()).collect();
+        let mut pointers: Vec<*mut EVENT_TRACE_PROPERTIES> =
+            blocks.iter_mut().map(|block| &raw mut block.properties).collect();
+        let mut count = 0;
+        // SAFETY: `room` pointers to blocks that are as large as their BufferSize says; all live through the call.
+        let status = unsafe { QueryAllTracesW(pointers.as_mut_ptr(), room as u32, &mut count) };
+        if status != MORE_DATA {
+            check("list the sessions", status)?;
+        }
+        // With more than there is room for it gives as many as there is room for.
+        sessions = blocks.iter().take(count as usize).map(|block| block.read()).collect();
+        if status != MORE_DATA {
+            break;
+        }
+    }
+    Ok(sessions)
 }
 
-/// Switches a provider on. No pids: for all processes.
+/// A provider of programs, and what is wanted of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Provider {
+    pub(super) id: Guid,
+    pub(super) level: u8,
+    pub(super) keywords: u64,
+}
+
+/// Switches a provider on. No pids: for all processes; with pids it may still be for all, where the system cannot
+/// filter. Waits up to `patience` until all programs with the provider have been called.
 pub(super) fn enable(
     session: u64,
-    provider: Guid,
-    level: u8,
-    keywords: u64,
+    provider: Provider,
     pids: &[u32],
+    patience: Duration,
 ) -> Result<(), SessionError> {
-    let provider = guid(provider);
+    const TIMEOUT: u32 = 1460;
     // The filter is an array of ULONGs (ferrisetw's has u16s, so it cannot be used).
     let mut filter = EVENT_FILTER_DESCRIPTOR {
         Ptr: pids.as_ptr() as u64,
@@ -240,20 +282,29 @@ pub(super) fn enable(
         FilterDescCount: u32::from(filtered),
         ..Default::default()
     };
-    // SAFETY: provider, parameters, filter and pids live through the call, which copies them.
-    let status = unsafe {
-        EnableTraceEx2(
-            CONTROLTRACE_HANDLE { Value: session },
-            &provider,
-            EVENT_CONTROL_CODE_ENABLE_PROVIDER,
-            level,
-            keywords,
-            0,
-            0,
-            &parameters,
-        )
+    let call = |parameters: &ENABLE_TRACE_PARAMETERS| {
+        // SAFETY: provider and parameters, with the filter and its pids, live through the call, which copies them.
+        unsafe {
+            EnableTraceEx2(
+                CONTROLTRACE_HANDLE { Value: session },
+                &guid(provider.id),
+                EVENT_CONTROL_CODE_ENABLE_PROVIDER,
+                provider.level,
+                provider.keywords,
+                0,
+                patience.as_millis() as u32,
+                parameters,
+            )
+        }
     };
-    check("switch a provider on", status)
+    let mut status = call(&parameters);
+    if status == INVALID_PARAMETER {
+        // Filters by process, and this version of the structure, came with Windows 8.1.
+        status =
+            call(&ENABLE_TRACE_PARAMETERS { Version: ENABLE_TRACE_PARAMETERS_VERSION, ..Default::default() });
+    }
+    // The provider is on, and a program that hangs has not been called yet.
+    if status == TIMEOUT { Ok(()) } else { check(ENABLE, status) }
 }
 
 /// The profile source of the timer.
@@ -279,7 +330,7 @@ pub(super) fn sampling_interval() -> Result<u32, SessionError> {
 /// Sets the machine's sampling interval, in 100 ns.
 pub(super) fn set_sampling_interval(interval: u32) -> Result<(), SessionError> {
     let info = TRACE_PROFILE_INTERVAL { Source: TIMER, Interval: interval };
-    set("set the sampling interval", 0, TraceSampledProfileIntervalInfo, &[info])
+    set(SET_INTERVAL, 0, TraceSampledProfileIntervalInfo, &[info])
 }
 
 /// Asks for a stack with each of these events (task GUID and type).
@@ -288,12 +339,25 @@ pub(super) fn trace_stacks(session: u64, events: &[(Guid, u8)]) -> Result<(), Se
         .iter()
         .map(|(task, kind)| CLASSIC_EVENT_ID { EventGuid: guid(*task), Type: *kind, Reserved: [0; 7] })
         .collect();
-    set("ask for stacks", session, TraceStackTracingInfo, &events)
+    until_free(|| set("ask for stacks", session, TraceStackTracingInfo, &events))
 }
 
 /// Switches kernel events on, by group masks.
 pub(super) fn enable_kernel(session: u64, masks: [u32; 8]) -> Result<(), SessionError> {
-    set("switch the kernel's events on", session, TraceSystemTraceEnableFlagsInfo, &masks)
+    until_free(|| set("switch the kernel's events on", session, TraceSystemTraceEnableFlagsInfo, &masks))
+}
+
+/// Tries again where somebody holds the sampling source: security products do so for moments.
+fn until_free(mut call: impl FnMut() -> Result<(), SessionError>) -> Result<(), SessionError> {
+    const AGAIN: u32 = 5;
+    const PAUSE: Duration = Duration::from_millis(200);
+    for _ in 0..AGAIN {
+        match call() {
+            Err(error) if error.code() == Some(BUSY) => std::thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+    call()
 }
 
 /// `T` is the plain C structure that the class takes, or an element of the array that it takes.

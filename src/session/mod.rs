@@ -8,9 +8,9 @@
 //! - the *CLR* session has the runtime's provider, whose events name code as it is compiled, and its rundown provider,
 //!   which names what was compiled before and, at the end, what is still there.
 //!
-//! The order of calls matters (documentation of SystemTraceProvider sessions): the interval is set with the privilege
-//! for it; the kernel session is started with nothing switched on; stacks are asked for; the consumer is opened; the
-//! CLR's providers are switched on; then samples. At the end the sessions are stopped *before* their consumers are
+//! The order of calls matters (documentation of SystemTraceProvider sessions): the privilege for the interval comes first;
+//! the kernel session is started with nothing switched on; the interval is set; stacks are asked for; the consumer is
+//! opened; the CLR's providers are switched on; then samples. At the end the sessions are stopped *before* their consumers are
 //! closed: stopping makes the kernel list what is still running, and these lists come through the consumer.
 //!
 //! Everything that outlives this process if nobody undoes it is in one list, `undo`, until it is undone: sessions, the
@@ -34,6 +34,9 @@ mod error;
 mod etw;
 mod host;
 #[cfg(windows)]
+mod interval;
+mod missing;
+#[cfg(windows)]
 pub mod process;
 #[cfg(windows)]
 mod recorder;
@@ -45,7 +48,8 @@ pub mod undo;
 pub use batch::Batch;
 pub use error::SessionError;
 pub use host::Host;
+pub use missing::Missing;
 pub use pipeline::{Counters, Drained, Feed, Pipeline, Sink};
 #[cfg(windows)]
-pub use recorder::{Losses, Options, Recorder, Started, Status, Stopped};
+pub use recorder::{Losses, Options, ProfileFlag, Recorder, Started, Status, Stopped};
 pub use window::Window;

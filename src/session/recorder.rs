@@ -17,6 +17,8 @@ use crate::guid::Guid;
 use super::consumer::{self, Consumer, LogHeader};
 use super::error::{NO_SUCH_SESSION, SessionError};
 use super::host::Host;
+use super::interval::{self, InForce};
+use super::missing::Missing;
 use super::pipeline::{Counters, Pipeline, Rundown, Sink};
 use super::undo::{Guard, Undo};
 use super::{etw, process, running};
@@ -36,13 +38,33 @@ const MOST_PIDS: usize = 8;
 /// A recording that runs. Dropping it stops everything without a result.
 #[derive(Debug)]
 pub struct Recorder<S> {
+    // In the order in which they are dropped: the interval first, which is the whole machine's.
+    interval: Option<Guard>,
     kernel: Half,
-    clr: Half,
-    interval: Guard,
+    clr: Option<Half>,
     pipeline: Pipeline<S>,
     counters: Arc<Counters>,
     clr_pids: Vec<u32>,
+    profile: Profile,
     started: Started,
+}
+
+/// A flag that switches samples on. Windows knows two, and its documentation does not say which of them counts for a
+/// system-logger session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfileFlag {
+    /// 0x2 of group mask word 1 (PERF_PROFILE).
+    Group,
+    /// 0x0100_0000 of group mask word 0 (EVENT_TRACE_FLAG_PROFILE), beside the other.
+    Classic,
+}
+
+/// Which flag it is, and since when.
+#[derive(Debug)]
+struct Profile {
+    flag: ProfileFlag,
+    since: Instant,
+    other_tried: bool,
 }
 
 /// One of the two sessions, and its consumer.
@@ -64,6 +86,8 @@ pub struct Started {
     pub asked_interval: u32,
     /// Sessions of crashed runs that were stopped.
     pub stale: Vec<String>,
+    /// What the recording goes on without.
+    pub missing: Vec<Missing>,
 }
 
 /// How a recording goes.
@@ -103,6 +127,8 @@ pub struct Stopped<S> {
     pub losses: Losses,
     /// Programs, by process id, that run .NET code and did not list all of it when they were asked at the end.
     pub unlisted: Vec<u32>,
+    /// The flag that samples were switched on with at the end; the first is [`ProfileFlag::Group`].
+    pub profile: ProfileFlag,
     /// What failed while it ended, without costing the result.
     pub problems: Vec<SessionError>,
 }
@@ -110,6 +136,7 @@ pub struct Stopped<S> {
 // Kernel flags, as group masks: the word's index is in the top three bits of a PERF_ constant.
 const PROCESS_THREAD_IMAGE: u32 = 0x1 | 0x2 | 0x4;
 const MASK1_PROFILE: u32 = 0x2;
+const MASK0_PROFILE: u32 = 0x0100_0000;
 const SAMPLED_PROFILE: u8 = 46;
 
 const VERBOSE: u8 = 5;
@@ -125,6 +152,12 @@ const NAMES: u64 = LOADER | JIT | NGEN | IL_TO_NATIVE_MAP;
 /// Buffers are handed out at least every second, and need time to come: this is safely longer.
 const WINDOW_SECONDS: u64 = 2;
 
+/// Programs with a CLR get so long to take note that its provider is on: from then on they hand out what stacks need.
+const CLR_PATIENCE: Duration = Duration::from_secs(1);
+/// After this time without one sample the other flag is set as well. Idle processors are sampled too, and what is sampled
+/// in the first moments is handed out after a second.
+const SAMPLES_DUE: Duration = Duration::from_secs(2);
+
 /// How long CLRs may take to list their code at the end.
 const RUNDOWN_LIMIT: Duration = Duration::from_secs(10);
 /// A CLR that is known and has not begun after this time hangs or is suspended.
@@ -137,25 +170,26 @@ impl<S: Sink> Recorder<S> {
     pub fn start(options: &Options, make: impl FnOnce(&Host) -> S) -> Result<Recorder<S>, SessionError> {
         process::enable_profile_privilege()?;
         let stale = running::stop_stale();
-
-        let before = etw::sampling_interval()?;
-        let asked_interval = 10_000_000 / options.frequency.max(1);
-        let (interval, ()) =
-            Guard::new(Undo::Interval(before), || etw::set_sampling_interval(asked_interval))?;
-        // A rate that the machine cannot do becomes one that it can.
-        let in_force = etw::sampling_interval()?;
+        let found = interval::find(stale.interval);
+        let [kernel_name, clr_name] = running::names(found.own);
 
         let processors = std::thread::available_parallelism().map_or(1, |number| number.get() as u32);
         let base = now();
         let buffers = kernel_buffers(options.frequency, processors);
-        let kernel = Half::start("kernel", |name| etw::start_kernel(name, buffers))?;
+        let kernel = Half::start(kernel_name, |name| etw::start_kernel(name, buffers))?;
+        // Now that a session's name keeps what it was.
+        let asked_interval = 10_000_000 / options.frequency.max(1);
+        let InForce { interval: in_force, guard: interval, missing } = found.change(asked_interval);
         etw::trace_stacks(kernel.handle, &[(PERF_INFO, SAMPLED_PROFILE)])?;
         let (kernel_opened, header) = consumer::open(&kernel.name)?;
-        let clr = Half::start("clr", |name| etw::start_user(name, CLR_BUFFERS))?;
-        let (clr_opened, _) = consumer::open(&clr.name)?;
 
         let clock = clock(base, &header);
-        let started = Started { host: host(clock, &header, in_force), asked_interval, stale };
+        let started = Started {
+            host: host(clock, &header, in_force),
+            asked_interval,
+            stale: stale.stopped,
+            missing: missing.into_iter().collect(),
+        };
         let pipeline = Pipeline::start(make(&started.host), (clock.frequency * WINDOW_SECONDS) as i64)
             .map_err(|error| SessionError::Thread(error.to_string()))?;
         let counters = pipeline.counters();
@@ -163,21 +197,61 @@ impl<S: Sink> Recorder<S> {
         if clr_pids.len() > MOST_PIDS {
             clr_pids.clear();
         }
+        let profile = Profile { flag: ProfileFlag::Group, since: Instant::now(), other_tried: false };
         // From here on a failure drops all of it, in its order.
-        let mut recorder = Recorder { kernel, clr, interval, pipeline, counters, clr_pids, started };
+        let mut recorder =
+            Recorder { interval, kernel, clr: None, pipeline, counters, clr_pids, profile, started };
         recorder.kernel.consumer = Some(kernel_opened.run(recorder.pipeline.feed())?);
-        recorder.clr.consumer = Some(clr_opened.run(recorder.pipeline.feed())?);
-
-        recorder.enable_clr(CLR, NAMES)?;
-        recorder.enable_clr(CLR_RUNDOWN, NAMES | START_ENUMERATION)?;
+        if let Err(error) = recorder.start_clr(clr_name) {
+            recorder.clr = None;
+            recorder.started.missing.push(Missing::DotNet(error));
+        }
         // Samples come last: whatever they hit is then being recorded, and none is without its stack.
-        let masks = [PROCESS_THREAD_IMAGE, MASK1_PROFILE, 0, 0, 0, 0, 0, 0];
-        etw::enable_kernel(recorder.kernel.handle, masks)?;
+        recorder.switch_on(ProfileFlag::Group)?;
         Ok(recorder)
     }
 
-    fn enable_clr(&self, provider: Guid, keywords: u64) -> Result<(), SessionError> {
-        etw::enable(self.clr.handle, provider, VERBOSE, keywords, &self.clr_pids)
+    /// Starts the part that a recording can do without; of its two providers one is enough.
+    fn start_clr(&mut self, name: String) -> Result<(), SessionError> {
+        let clr = Half::start(name, |name| etw::start_user(name, CLR_BUFFERS))?;
+        let (opened, _) = consumer::open(&clr.name)?;
+        let clr = self.clr.insert(clr);
+        clr.consumer = Some(opened.run(self.pipeline.feed())?);
+        let live = self.enable_clr(CLR, NAMES, CLR_PATIENCE);
+        let before = self.enable_clr(CLR_RUNDOWN, NAMES | START_ENUMERATION, CLR_PATIENCE);
+        let missing = match (live, before) {
+            (Err(error), Err(_)) => return Err(error),
+            (live, before) => live.map_err(Missing::DotNet).and(before.map_err(Missing::DotNetBefore)),
+        };
+        self.started.missing.extend(missing.err());
+        Ok(())
+    }
+
+    fn enable_clr(&self, id: Guid, keywords: u64, patience: Duration) -> Result<(), SessionError> {
+        let provider = etw::Provider { id, level: VERBOSE, keywords };
+        self.clr.as_ref().map_or(Ok(()), |clr| etw::enable(clr.handle, provider, &self.clr_pids, patience))
+    }
+
+    /// Switches samples on, and what must come with them.
+    fn switch_on(&mut self, flag: ProfileFlag) -> Result<(), SessionError> {
+        let (word0, word1) = match flag {
+            ProfileFlag::Group => (PROCESS_THREAD_IMAGE, MASK1_PROFILE),
+            ProfileFlag::Classic => (PROCESS_THREAD_IMAGE | MASK0_PROFILE, MASK1_PROFILE),
+        };
+        etw::enable_kernel(self.kernel.handle, [word0, word1, 0, 0, 0, 0, 0, 0])?;
+        (self.profile.flag, self.profile.since) = (flag, Instant::now());
+        Ok(())
+    }
+
+    /// To be called now and then while it records. Where no sample comes it sets the other flag as well, once.
+    pub fn tend(&mut self) {
+        let Profile { since, other_tried, .. } = &mut self.profile;
+        if *other_tried || since.elapsed() < SAMPLES_DUE || self.counters.samples.load(Relaxed) > 0 {
+            return;
+        }
+        *other_tried = true;
+        // Where the system refuses it, the first one stays.
+        let _ = self.switch_on(ProfileFlag::Classic);
     }
 
     /// What is known since the start.
@@ -188,7 +262,7 @@ impl<S: Sink> Recorder<S> {
     /// How it goes. Asks the system.
     pub fn status(&self) -> Status {
         let kernel = etw::query(&self.kernel.name).unwrap_or_default();
-        let clr = etw::query(&self.clr.name).unwrap_or_default();
+        let clr = self.clr.as_ref().and_then(|clr| etw::query(&clr.name).ok()).unwrap_or_default();
         Status {
             events: self.counters.events.load(Relaxed),
             samples: self.counters.samples.load(Relaxed),
@@ -198,27 +272,28 @@ impl<S: Sink> Recorder<S> {
         }
     }
 
-    /// True when it cannot go on: somebody stopped a session, or the builder panicked.
+    /// True when it cannot go on: somebody stopped the kernel session, or the builder panicked.
     pub fn is_over(&self) -> bool {
-        self.pipeline.has_failed() || self.kernel.is_done() || self.clr.is_done()
+        self.pipeline.has_failed() || self.kernel.is_done()
     }
 
     /// Stops sampling, lets the kernel and the CLRs list what is there, and gives the sink when it has everything.
     pub fn stop(mut self) -> Result<Stopped<S>, SessionError> {
         let kernel_stopped = self.kernel.stop();
-        let interval_restored = self.interval.undo();
+        // After that, so that of two runs that end at once the second sees no other.
+        let interval_restored = self.interval.as_mut().map_or(Ok(()), Guard::undo);
         let listed = self.list_clr_code();
         let unlisted = self.unlisted();
-        let clr_stopped = self.clr.stop();
+        let clr_stopped = self.clr.as_mut().map_or_else(|| Ok(etw::Properties::default()), Half::stop);
 
         let kernel_read = self.kernel.finish(&kernel_stopped);
-        let clr_read = self.clr.finish(&clr_stopped);
+        let clr_read = self.clr.as_mut().map_or(Ok(()), |clr| clr.finish(&clr_stopped));
         // A session's last figures come with its stop.
         let end = |stopped: &Result<etw::Properties, _>| stopped.as_ref().cloned().unwrap_or_default();
         let mut losses = self.losses(&end(&kernel_stopped), &end(&clr_stopped));
-        let Recorder { pipeline, kernel, clr, interval, .. } = self;
+        let Recorder { pipeline, kernel, clr, interval, profile, .. } = self;
         // What could not be stopped is tried again here, and told.
-        drop((kernel, clr, interval));
+        drop((interval, kernel, clr));
         let drained = pipeline.finish().ok_or(SessionError::Builder)?;
         losses.late = drained.late;
         let ends = [
@@ -230,19 +305,24 @@ impl<S: Sink> Recorder<S> {
             clr_read,
         ];
         let problems = ends.into_iter().filter_map(Result::err).collect();
-        Ok(Stopped { sink: drained.sink, losses, unlisted, problems })
+        Ok(Stopped { sink: drained.sink, losses, unlisted, profile: profile.flag, problems })
     }
 
     /// Has the CLRs list their code: modules first, which are few and needed most, then methods.
     fn list_clr_code(&self) -> Result<(), SessionError> {
+        let Some(clr) = &self.clr else { return Ok(()) };
+        if self.started.missing.iter().any(|missing| matches!(missing, Missing::DotNetBefore(_))) {
+            return Ok(());
+        }
         let until = Instant::now() + RUNDOWN_LIMIT;
         for keywords in [LOADER, NAMES & !LOADER] {
-            if self.clr.is_done() {
+            if clr.is_done() {
                 break;
             }
             let before = self.counters.rundowns().clone();
-            self.enable_clr(CLR_RUNDOWN, keywords | FORCE_END_ENUMERATION)?;
-            self.wait_for_rundown(&before, until);
+            // Their lists say when they begin and end, so nothing else is waited for.
+            self.enable_clr(CLR_RUNDOWN, keywords | FORCE_END_ENUMERATION, Duration::ZERO)?;
+            self.wait_for_rundown(clr, &before, until);
             if self.counters.rundowns().is_empty() {
                 break;
             }
@@ -251,12 +331,12 @@ impl<S: Sink> Recorder<S> {
     }
 
     /// Waits until every CLR has listed its code once more than `before`, or will not.
-    fn wait_for_rundown(&self, before: &BTreeMap<u32, Rundown>, until: Instant) {
+    fn wait_for_rundown(&self, clr: &Half, before: &BTreeMap<u32, Rundown>, until: Instant) {
         let start = Instant::now();
         let (mut last, mut since) = (before.clone(), start);
-        while Instant::now() < until && !self.clr.is_done() {
+        while Instant::now() < until && !clr.is_done() {
             // Without this the session would keep the last events for a second.
-            let _ = etw::flush(&self.clr.name);
+            let _ = etw::flush(&clr.name);
             std::thread::sleep(Duration::from_millis(20));
             let now = self.counters.rundowns().clone();
             let waits = |(pid, rundown): (&u32, &Rundown)| {
@@ -292,8 +372,10 @@ impl<S: Sink> Recorder<S> {
 }
 
 impl Half {
-    fn start(part: &str, start: impl FnOnce(&str) -> Result<(), SessionError>) -> Result<Half, SessionError> {
-        let name = running::name(part);
+    fn start(
+        name: String,
+        start: impl FnOnce(&str) -> Result<(), SessionError>,
+    ) -> Result<Half, SessionError> {
         let (guard, ()) = Guard::new(Undo::Session(name.clone()), || start(&name))?;
         let handle = etw::query(&name)?.handle;
         Ok(Half { guard, consumer: None, name, handle })

@@ -5,11 +5,11 @@
 //! Ctrl-C undo everything from its own thread before the process ends.
 
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError, mpsc};
 use std::time::{Duration, Instant};
 
-use super::error::{NO_SUCH_SESSION, SessionError};
-use super::{etw, process};
+use super::error::{NO_SUCH_SESSION, SET_INTERVAL, SessionError};
+use super::{etw, interval, process};
 
 /// One thing to undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Guard {
             Err(error) => {
                 // A start that fails half-way leaves its session; an interval that is refused is not set.
                 if let Undo::Session(_) = undo
-                    && let Err(second) = run(&undo)
+                    && let Err(second) = run_within(&undo, PATIENCE)
                 {
                     eprintln!("warning: {second}{}", remains(&undo));
                 }
@@ -84,7 +84,7 @@ impl Guard {
     pub(super) fn undo(&mut self) -> Result<(), SessionError> {
         let _acting = lock(&ACTING);
         if lock(&PENDING).contains(&self.0) {
-            run(&self.0)?;
+            run_within(&self.0, PATIENCE)?;
             forget(&self.0);
         }
         Ok(())
@@ -116,19 +116,66 @@ fn run(undo: &Undo) -> Result<(), SessionError> {
             Err(error) if error.code() == Some(NO_SUCH_SESSION) => Ok(()),
             other => other.map(drop),
         },
-        Undo::Interval(interval) => etw::set_sampling_interval(*interval),
+        Undo::Interval(own) => interval::put_back(*own).map(drop),
         Undo::Program(pid) => process::end(*pid),
     }
 }
 
-/// A call of the system that another thread is in gets so long to return. Windows gives a program five seconds when its
-/// window is closed.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// What `run` does, for the case that it does not come back.
+fn doing(undo: &Undo) -> &'static str {
+    match undo {
+        Undo::Session(_) => "stop a session",
+        Undo::Interval(_) => SET_INTERVAL,
+        Undo::Program(_) => "end the program that was not let run",
+    }
+}
 
-/// Undoes everything that is still to be undone, the newest first, and lets no thread do anything more that would have
-/// to be undone. For the way out that runs no destructors.
+/// Any of these calls may hang. This is for a thread that waits for it in any case.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn run_within(undo: &Undo, patience: Duration) -> Result<(), SessionError> {
+    run_all(vec![undo.clone()], patience).pop().map_or(Ok(()), |(_, error)| Err(error))
+}
+
+/// Undoes all of these at once, each on a thread of its own so that none holds up another, and waits for them no longer
+/// than `patience`. Gives back those that failed or have not returned.
+fn run_all(all: Vec<Undo>, patience: Duration) -> Vec<(Undo, SessionError)> {
+    let until = Instant::now() + patience;
+    let (done, results) = mpsc::channel();
+    for undo in &all {
+        let work = {
+            let (undo, done) = (undo.clone(), done.clone());
+            move || {
+                let result = run(&undo);
+                let _ = done.send((undo, result));
+            }
+        };
+        // Without a thread it is done here, and may hang.
+        if std::thread::Builder::new().name("undo".to_owned()).spawn(work.clone()).is_err() {
+            work();
+        }
+    }
+    drop(done);
+    let mut open = all;
+    let mut failed = Vec::new();
+    while let Ok((undo, result)) = results.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        open.retain(|other| *other != undo);
+        failed.extend(result.err().map(|error| (undo, error)));
+    }
+    failed.extend(open.into_iter().map(|undo| {
+        let doing = doing(&undo);
+        (undo, SessionError::NoAnswer { doing })
+    }));
+    failed
+}
+
+/// What each step of [`everything`] may take; Windows gives a program five seconds when its window is closed.
+const STEP: Duration = Duration::from_millis(700);
+
+/// Undoes everything that is still to be undone, and lets no thread do anything more that would have to be undone. For
+/// the way out that runs no destructors. Takes some two seconds at most, whatever hangs.
 pub(super) fn everything() {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + STEP;
     let acting = loop {
         match ACTING.try_lock() {
             Ok(guard) => break Some(guard),
@@ -138,11 +185,17 @@ pub(super) fn everything() {
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
         }
     };
-    let all = mem::take(&mut *lock(&PENDING));
-    for undo in all.into_iter().rev() {
-        if let Err(error) = run(&undo).or_else(|_| run(&undo)) {
-            eprintln!("warning: {error}{}", remains(&undo));
-        }
+    let mut all = mem::take(&mut *lock(&PENDING));
+    // The interval is the whole machine's, and comes first.
+    all.sort_by_key(|undo| !matches!(undo, Undo::Interval(_)));
+    let interval = all.iter().find(|undo| matches!(undo, Undo::Interval(_))).cloned();
+    let mut again: Vec<Undo> = run_all(all, STEP).into_iter().map(|(undo, _)| undo).collect();
+    // It is looked at again, for another run that samples may have ended in the meantime and left it to this one.
+    if let Some(interval) = interval.filter(|interval| !again.contains(interval)) {
+        again.push(interval);
+    }
+    for (undo, error) in run_all(again, STEP) {
+        eprintln!("warning: {error}{}", remains(&undo));
     }
     mem::forget(acting);
 }

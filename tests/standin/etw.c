@@ -11,7 +11,8 @@
 #include "etl.h"
 #include "shared.h"
 
-#define MAX_SESSIONS 16
+#define MAX_SESSIONS 128
+#define FIRST_CONSUMER 1000
 #define MAX_ENABLED 16
 #define MAX_STACKS 64
 
@@ -135,6 +136,58 @@ static void existing(void) { /* STANDIN_EXISTING: names of sessions that somebod
     free(copy);
 }
 
+static HANDLE shared_by_all(void) {
+    static HANDLE mutex;
+    if (!mutex) mutex = CreateMutexA(0, FALSE, "standin-state");
+    return mutex;
+}
+
+/* STANDIN_STATE: a file with the interval and the sessions, which outlive the processes that play on it. `enter` reads it
+   for one call, `leave` writes it. */
+static void enter(void) {
+    char line[400], name[300];
+    int kernel, there[MAX_SESSIONS] = {0};
+    ULONG flags;
+    EnterCriticalSection(&lock);
+    const char *path = setting("STANDIN_STATE", "");
+    if (!*path) return;
+    WaitForSingleObject(shared_by_all(), INFINITE);
+    FILE *file = fopen(path, "r");
+    if (!file) return;
+    while (fgets(line, sizeof line, file)) {
+        WCHAR wide[256];
+        sscanf(line, "interval %lu", &interval);
+        if (sscanf(line, "session %d %lu %255[^\n]", &kernel, &flags, name) != 3) continue;
+        MultiByteToWideChar(CP_UTF8, 0, name, -1, wide, 256);
+        struct session *session = by_name(wide);
+        if (!session && (session = new_session(wide))) {
+            session->kernel = kernel;
+            session->flags = flags;
+        }
+        if (session) there[session - sessions] = 1;
+    }
+    fclose(file);
+    for (int i = 0; i < MAX_SESSIONS; i++)
+        if (sessions[i].used && !there[i]) sessions[i].stopped = 1;
+}
+
+static void leave(void) {
+    const char *path = setting("STANDIN_STATE", "");
+    if (*path) {
+        FILE *file = fopen(path, "w");
+        fprintf(file, "interval %lu\n", interval);
+        for (int i = 0; i < MAX_SESSIONS; i++)
+            if (sessions[i].used && !sessions[i].stopped)
+                fprintf(file, "session %d %lu %ls\n", sessions[i].kernel, sessions[i].flags, sessions[i].name);
+        fclose(file);
+        ReleaseMutex(shared_by_all());
+    }
+    LeaveCriticalSection(&lock);
+}
+
+/* STANDIN_WINDOWS=8: the first Windows 8, which knows less. */
+static int is_windows_8(void) { return !strcmp(setting("STANDIN_WINDOWS", ""), "8"); }
+
 static void fill(struct session *session, PEVENT_TRACE_PROPERTIES p) {
     ULONG size = p->Wnode.BufferSize, name = p->LoggerNameOffset;
     unsigned events = 0, buffers = 0, real_time = 0;
@@ -159,7 +212,7 @@ API ULONG WINAPI StartTraceW(PTRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PRO
     if (!answer) answer = refused(&p->Wnode.Guid, TRACELOG_CREATE_REALTIME | TRACELOG_GUID_ENABLE); /* B-start-rights */
     existing();
     *handle = 0;
-    EnterCriticalSection(&lock);
+    enter();
     if (!answer && by_name(name)) answer = ERROR_ALREADY_EXISTS;
     if (!answer) {
         struct session *session = new_session(name);
@@ -169,7 +222,7 @@ API ULONG WINAPI StartTraceW(PTRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PRO
         *handle = handle_of(session);
         fill(session, p);
     }
-    LeaveCriticalSection(&lock);
+    leave();
     narrow(name, text, sizeof text);
     snprintf(arguments, sizeof arguments,
              "\"session\":\"%s\",\"mode\":%lu,\"flags\":%lu,\"clock\":%lu,\"buffer_kb\":%lu,\"min_buffers\":%lu,\"max_buffers\":%lu",
@@ -186,7 +239,7 @@ API ULONG WINAPI ControlTraceW(TRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PR
     char text[256], arguments[400];
     ULONG answer = injected("ControlTraceW", what);
     existing();
-    EnterCriticalSection(&lock);
+    enter();
     struct session *session = handle ? by_handle(handle) : name ? by_name(name) : 0;
     if (!answer && session)
         answer = refused(&session->properties.Wnode.Guid, code < 4 ? rights[code] : ~0u);
@@ -201,7 +254,7 @@ API ULONG WINAPI ControlTraceW(TRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PR
             session->stopped = 1;
         }
     }
-    LeaveCriticalSection(&lock);
+    leave();
     narrow(session ? session->name : name, text, sizeof text);
     snprintf(arguments, sizeof arguments, "\"session\":\"%s\",\"code\":\"%s\"", text, what);
     call_log("ControlTraceW", arguments, answer);
@@ -210,19 +263,22 @@ API ULONG WINAPI ControlTraceW(TRACEHANDLE handle, LPCWSTR name, PEVENT_TRACE_PR
 
 API ULONG WINAPI QueryAllTracesW(PEVENT_TRACE_PROPERTIES *all, ULONG room, PULONG count) {
     ULONG answer = injected("QueryAllTracesW", "");
+    char arguments[40];
     existing();
     *count = 0;
+    if (!answer && room > 64 && is_windows_8()) answer = ERROR_INVALID_PARAMETER;
     if (!answer) {
-        EnterCriticalSection(&lock);
+        enter();
         for (int i = 0; i < MAX_SESSIONS; i++)
             if (sessions[i].used && !sessions[i].stopped) {
                 if (*count < room) fill(&sessions[i], all[*count]);
                 ++*count;
             }
-        LeaveCriticalSection(&lock);
+        leave();
         if (*count > room) answer = ERROR_MORE_DATA;
     }
-    call_log("QueryAllTracesW", "", answer);
+    snprintf(arguments, sizeof arguments, "\"room\":%lu", room);
+    call_log("QueryAllTracesW", arguments, answer);
     return answer;
 }
 
@@ -231,11 +287,13 @@ API ULONG WINAPI EnableTraceEx2(TRACEHANDLE handle, LPCGUID provider, ULONG code
     char guid[40], pids[128] = "", arguments[512];
     ULONG answer = injected("EnableTraceEx2", code == 1 ? "enable" : "disable");
     if (!answer) answer = refused(provider, TRACELOG_GUID_ENABLE); /* B-enable-rights */
-    EnterCriticalSection(&lock);
+    /* The second version, and with it filters, came with Windows 8.1. */
+    if (!answer && parameters && parameters->Version != 1 && is_windows_8()) answer = ERROR_INVALID_PARAMETER;
+    enter();
     struct session *session = by_handle(handle);
     if (!answer && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
     struct enabled enabled = {.provider = *provider, .level = level, .keywords = any, .any_pid = 1};
-    if (parameters)
+    if (parameters && parameters->Version == 2)
         for (ULONG i = 0; i < parameters->FilterDescCount; i++) {
             EVENT_FILTER_DESCRIPTOR *filter = &parameters->EnableFilterDesc[i];
             if (filter->Type != 0x80000004) continue;
@@ -249,10 +307,10 @@ API ULONG WINAPI EnableTraceEx2(TRACEHANDLE handle, LPCGUID provider, ULONG code
     if (!answer && code == EVENT_CONTROL_CODE_ENABLE_PROVIDER && session->enabled_count < MAX_ENABLED)
         session->enabled[session->enabled_count++] = enabled;
     if (!answer) shared_enable(provider, code, level, any, all, enabled.pids, enabled.pid_count);
-    LeaveCriticalSection(&lock);
+    leave();
     guid_text(provider, guid);
-    snprintf(arguments, sizeof arguments, "\"handle\":%llu,\"provider\":\"%s\",\"code\":%lu,\"level\":%u,\"keywords\":%llu,\"pids\":[%s]",
-             handle, guid, code, level, any, pids);
+    snprintf(arguments, sizeof arguments, "\"handle\":%llu,\"provider\":\"%s\",\"code\":%lu,\"level\":%u,\"keywords\":%llu,\"timeout\":%lu,\"pids\":[%s]",
+             handle, guid, code, level, any, timeout, pids);
     call_log("EnableTraceEx2", arguments, answer);
     return answer;
 }
@@ -262,7 +320,9 @@ API ULONG WINAPI TraceQueryInformation(TRACEHANDLE handle, TRACE_INFO_CLASS clas
     snprintf(detail, sizeof detail, "%u", class);
     ULONG answer = injected("TraceQueryInformation", detail);
     if (!answer && class == 5 && size >= 8) {
+        enter();
         ((ULONG *)data)[1] = interval;
+        leave();
         if (returned) *returned = 8;
     } else if (!answer) answer = ERROR_INVALID_PARAMETER;
     snprintf(arguments, sizeof arguments, "\"class\":%u,\"interval\":%lu", class, interval);
@@ -275,7 +335,7 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
     snprintf(detail, sizeof detail, "%u", class);
     ULONG answer = injected("TraceSetInformation", detail);
     if (!answer && class == 5) answer = unprivileged(); /* B-interval-privilege */
-    EnterCriticalSection(&lock);
+    enter();
     struct session *session = by_handle(handle);
     if (!answer && class != 5 && !session) answer = ERROR_WMI_INSTANCE_NOT_FOUND;
     if (!answer && class != 5) answer = refused(&session->properties.Wnode.Guid, TRACELOG_GUID_ENABLE); /* B-setup-rights */
@@ -297,7 +357,13 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
             break;
         case 4: { /* system trace flags: ULONG[8] group masks */
             ULONG *masks = data;
-            session->flags = masks[0] | (size >= 8 && masks[1] & 2 ? 0x01000000 : 0);
+            int group = size >= 8 && masks[1] & 2, classic = (masks[0] & 0x01000000) != 0;
+            snprintf(more, sizeof more, ",\"masks\":[%lu,%lu]", masks[0], size >= 8 ? masks[1] : 0);
+            /* STANDIN_PROFILE: `classic` or `group`, the one flag that gives samples. */
+            const char *heeded = setting("STANDIN_PROFILE", "");
+            if (!strcmp(heeded, "classic")) group = 0;
+            if (!strcmp(heeded, "group")) classic = 0;
+            session->flags = (masks[0] & ~0x01000000ul) | (group || classic ? 0x01000000 : 0);
             shared_flags(session->flags);
             break;
         }
@@ -311,7 +377,7 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
         default: answer = ERROR_INVALID_PARAMETER;
     }
     ULONG flags = session ? session->flags : 0;
-    LeaveCriticalSection(&lock);
+    leave();
     snprintf(arguments, sizeof arguments, "\"handle\":%llu,\"class\":%u,\"flags\":%lu%s", handle, class, flags, more);
     call_log("TraceSetInformation", arguments, answer);
     return answer;
@@ -342,7 +408,7 @@ API TRACEHANDLE WINAPI OpenTraceW(PEVENT_TRACE_LOGFILEW logfile) {
             consumers[i].used = 1;
             consumers[i].session = session;
             consumers[i].logfile = *logfile;
-            handle = 200 + (TRACEHANDLE)i;
+            handle = FIRST_CONSUMER + (TRACEHANDLE)i;
             break;
         }
     LeaveCriticalSection(&lock);
@@ -356,7 +422,7 @@ API TRACEHANDLE WINAPI OpenTraceW(PEVENT_TRACE_LOGFILEW logfile) {
 API ULONG WINAPI CloseTrace(TRACEHANDLE handle) {
     char text[256] = "", arguments[400];
     ULONG answer = injected("CloseTrace", "");
-    struct consumer *consumer = handle >= 200 && handle < 200 + MAX_SESSIONS ? &consumers[handle - 200] : 0;
+    struct consumer *consumer = handle >= FIRST_CONSUMER && handle < FIRST_CONSUMER + MAX_SESSIONS ? &consumers[handle - FIRST_CONSUMER] : 0;
     EnterCriticalSection(&lock);
     if (consumer && consumer->used) narrow(consumer->session->name, text, sizeof text);
     if (!answer) {
@@ -388,6 +454,14 @@ static void read_settings(void) {
     clr_end = !strcmp(end, "none") ? DOES_NOT_ANSWER : !strcmp(end, "cut") ? DOES_NOT_FINISH : ANSWERS;
 }
 
+/* A recorded interval that is not the one in force here: the kernel would not tell it. */
+static int is_wrong_interval(const struct event *e) {
+    ULONG told = 0;
+    if (e->type < 72 || e->type > 74) return 0;
+    if (e->payload_size >= 8) memcpy(&told, (const char *)e->payload + 4, 4);
+    return told != interval;
+}
+
 /* Whether the session switched this event on. */
 static int wanted(const struct session *session, const struct event *e) {
     if (session->kernel) {
@@ -397,7 +471,7 @@ static int wanted(const struct session *session, const struct event *e) {
             case 0x03: return e->type == 10 ? session->flags & 4 : session->flags & 1;
             case 0x05: return (e->type <= 4 || e->type == 72) && session->flags & 2;
             case 0x0b: return 1;
-            case 0x0f: return (e->type == 46 || (e->type >= 72 && e->type <= 74)) && session->flags & 0x01000000;
+            case 0x0f: return !is_wrong_interval(e) && (e->type == 46 || (e->type >= 72 && e->type <= 74)) && session->flags & 0x01000000;
             case 0x14: return session->flags & 4;
             case 0x18:
                 if (e->type >= 34 && e->type <= 36) return session->stack_count > 0;
@@ -505,7 +579,7 @@ static void process_shared(struct consumer *consumer) {
 
 API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME start, LPFILETIME end) {
     ULONG answer = injected("ProcessTrace", "");
-    struct consumer *consumer = count == 1 && *handles >= 200 && *handles < 200 + MAX_SESSIONS ? &consumers[*handles - 200] : 0;
+    struct consumer *consumer = count == 1 && *handles >= FIRST_CONSUMER && *handles < FIRST_CONSUMER + MAX_SESSIONS ? &consumers[*handles - FIRST_CONSUMER] : 0;
     char text[256] = "", arguments[400];
     if (!answer && (!consumer || !consumer->used)) answer = ERROR_INVALID_HANDLE;
     if (answer) {
@@ -532,6 +606,11 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
     long long sent = 0;
     size_t length = etl ? etl->count : 0;
     while (!consumer->closed) {
+        /* Nothing is on yet. A look through the file that it comes on in the middle of would play that part first. */
+        if (session->kernel && !sent && !session->flags && !session->stopped) {
+            Sleep(2);
+            continue;
+        }
         int stopped = session->stopped, played = 0;
         int64_t shift = etl && length && session->kernel ? (int64_t)loop * (etl->events[length - 1].time - etl->events[0].time + etl->frequency / 1000) : 0;
         /* What is switched on in the middle would come without what is before it, and that afterwards: it counts from the

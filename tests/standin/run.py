@@ -36,9 +36,10 @@ def environment(log, trace=DEMO, **settings):
 
 
 class Run:
-    """A run of a program. Ctrl-C comes at each of `interrupt`, in seconds or when a line of the log is as it says."""
+    """A run of a program. Ctrl-C comes at each of `interrupt`, in seconds or when a line of the log is as it says; the end
+    without a last word when a line is as `kill` says."""
 
-    def __init__(self, *args, exe="etwprof.exe", interrupt=(), stdin=None, **settings):
+    def __init__(self, *args, exe="etwprof.exe", interrupt=(), kill=None, stdin=None, **settings):
         log = tempfile.NamedTemporaryFile(suffix=".jsonl", dir=FOLDER, delete=False).name
         env = environment(log, **settings)
         if stdin is not None:
@@ -52,6 +53,9 @@ class Run:
             else:
                 time.sleep(when)
             process.send_signal(signal.SIGINT)
+        if kill:
+            wait_for(log, kill, process)
+            process.kill()
         try:
             self.out, self.err = process.communicate(input=stdin, timeout=LIMIT)
         except subprocess.TimeoutExpired:

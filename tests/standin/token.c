@@ -10,6 +10,7 @@ API BOOL WINAPI LookupPrivilegeValueW(LPCWSTR system, LPCWSTR name, PLUID id) {
 
 API BOOL WINAPI AdjustTokenPrivileges(HANDLE token, BOOL none, PTOKEN_PRIVILEGES wanted, DWORD size, PTOKEN_PRIVILEGES before, PDWORD needed) {
     ULONG answer = injected("AdjustTokenPrivileges", "");
+    if (!answer && unprivileged()) answer = ERROR_NOT_ALL_ASSIGNED;
     call_log("AdjustTokenPrivileges", "", answer);
     if (!answer) return REAL(AdjustTokenPrivileges)(token, none, wanted, size, before, needed);
     SetLastError(answer);

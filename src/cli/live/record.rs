@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use etwprof::profile::Filter;
 use etwprof::report::count;
-use etwprof::session::{Host, Losses, Options, Recorder, console};
+use etwprof::session::{Host, Losses, Options, ProfileFlag, Recorder, console};
 use etwprof::trace::{Builder, Trace};
 
-use super::local_images;
 use super::status::StatusLine;
 use super::targets::Targets;
+use super::{local_images, missing};
 use crate::cli::args::Live;
 use crate::cli::convert::View;
 use crate::cli::{load, permissions};
@@ -37,7 +37,7 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
         }
         builder
     };
-    let recorder = Recorder::start(&options, builder).map_err(|error| permissions::explained(&error))?;
+    let mut recorder = Recorder::start(&options, builder).map_err(|error| permissions::explained(&error))?;
     if !quiet {
         said_at_start(&recorder);
     }
@@ -45,7 +45,7 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
         targets.resume()?;
     }
     let mut line = StatusLine::new(quiet);
-    watch(&recorder, &mut targets, args.duration, &mut line);
+    watch(&mut recorder, &mut targets, args.duration, &mut line);
     let ended_by_itself = recorder.is_over();
     line.stopping();
     let stopped = recorder.stop();
@@ -63,6 +63,12 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
         anstream::eprintln!("warning: {problem}");
     }
     let mut trace = finish(stopped.sink, &stopped.losses, quiet);
+    if stopped.profile != ProfileFlag::Group && !trace.samples.is_empty() && !quiet {
+        anstream::eprintln!(
+            "warning: no samples came until the classic profile flag was set (0x01000000 in group mask 0); please report \
+             this with your version of Windows"
+        );
+    }
     let filter = targets.filter(&trace);
     if !quiet {
         warn_unlisted(&trace, &filter, &stopped.unlisted);
@@ -113,18 +119,14 @@ fn said_at_start(recorder: &Recorder<Builder>) {
     for name in &started.stale {
         anstream::eprintln!("stopped {name}, which a crashed run had left");
     }
-    if started.host.interval != started.asked_interval {
-        anstream::eprintln!(
-            "warning: the machine samples every {} us, and not every {} us as asked",
-            f64::from(started.host.interval) / 10.0,
-            f64::from(started.asked_interval) / 10.0
-        );
+    for warning in missing::warnings(started) {
+        anstream::eprintln!("warning: {warning}");
     }
 }
 
 /// Returns when it is time to stop.
 fn watch(
-    recorder: &Recorder<Builder>,
+    recorder: &mut Recorder<Builder>,
     targets: &mut Targets,
     duration: Option<Duration>,
     line: &mut StatusLine,
@@ -138,6 +140,7 @@ fn watch(
         if targets.have_ended() {
             break;
         }
+        recorder.tend();
         line.show(recorder, start);
         std::thread::sleep(left.map_or(TICK, |left| left.min(TICK)));
     }

@@ -1,15 +1,26 @@
 //! `etwprof sessions`: who records on this machine.
 
 use anyhow::{Context, Result};
-use etwprof::session::running::{self, Owner, Session};
+use etwprof::session::running::{self, Owner, PutBack, Session};
 
+use super::missing;
 use crate::cli::args;
 use crate::cli::output;
 
 pub(in crate::cli) fn run(args: &args::Sessions) -> Result<()> {
     for name in &args.stop {
-        running::stop(name).context("--stop")?;
+        let put_back = running::stop(name).context("--stop")?;
         anstream::eprintln!("stopped {name}");
+        match put_back {
+            Some(PutBack::Done(interval)) => {
+                anstream::eprintln!("put the sampling interval back to {}", missing::time(interval));
+            }
+            Some(PutBack::Failed(interval, error)) => anstream::eprintln!(
+                "warning: {error}; before that session it was {}, which is back when the system starts again",
+                missing::time(interval)
+            ),
+            None => {}
+        }
     }
     if !args.stop.is_empty() {
         return Ok(());

@@ -167,14 +167,19 @@ pub(in crate::cli) fn permissions(args: &args::Permissions) -> Result<()> {
     print::permissions(&subject, &states, logon.as_ref(), &notes, args.json)
 }
 
-/// Why a live session could not be started: of a refusal, the missing right and what helps.
+/// Why a live session could not be started.
 pub(in crate::cli) fn explained(error: &SessionError) -> anyhow::Error {
+    anyhow!("cannot record: {}", cause(error))
+}
+
+/// Why it failed, with a cure: of a refusal, the missing right and the command that gives it.
+pub(in crate::cli) fn cause(error: &SessionError) -> String {
     let denied = match error {
         SessionError::Call { doing, code } => access::missing_right(refused(doing), *code)
-            .map(|right| anyhow!("cannot record: cannot {doing}: {}", denied(&right, *code))),
+            .map(|right| format!("cannot {doing}: {}", denied(&right, *code))),
         _ => None,
     };
-    denied.unwrap_or_else(|| anyhow!("cannot record: {error}"))
+    denied.unwrap_or_else(|| error.to_string())
 }
 
 fn denied(right: &str, code: u32) -> String {
