@@ -72,10 +72,14 @@ fn every_belief_that_is_named_is_in_the_table() {
     for path in sources.chain(checks) {
         let text = text(&path);
         for id in ids(&text) {
-            let row = table.get(id).unwrap_or_else(|| panic!("{} names {id}, which is in no row", path.display()));
+            let row =
+                table.get(id).unwrap_or_else(|| panic!("{} names {id}, which is in no row", path.display()));
             let (name, kind) = (path.file_name().unwrap().to_str().unwrap(), path.extension());
             // What a check names, its row names too.
-            assert!(kind.is_some_and(|kind| kind == "c") || row[2].contains(name), "{id} is checked by {name}");
+            assert!(
+                kind.is_some_and(|kind| kind == "c") || row[2].contains(name),
+                "{id} is checked by {name}"
+            );
             named.insert(id.to_owned());
         }
     }

@@ -22,8 +22,7 @@ pub mod bits {
 }
 
 /// What a session of ours needs, from its start to its stop.
-const SESSION: u32 =
-    bits::QUERY | bits::CREATE_REALTIME | bits::GUID_ENABLE | bits::ACCESS_REALTIME;
+const SESSION: u32 = bits::QUERY | bits::CREATE_REALTIME | bits::GUID_ENABLE | bits::ACCESS_REALTIME;
 
 /// The names of rights, as the headers have them, with `|` between.
 pub fn names(rights: u32) -> String {
