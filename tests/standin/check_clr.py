@@ -30,13 +30,13 @@ def section():
 
 
 class Program:
-    """burn.dll on the real runtime, which has compiled all of it, until it is told to stop."""
+    """burn.dll on the real runtime, which has compiled all of it, until it is stopped."""
 
     def __init__(self, shared, **settings):
         self.log = tempfile.NamedTemporaryFile(suffix=".jsonl", dir=FOLDER, delete=False).name
         self.end = tempfile.mktemp(prefix="end-", dir=FOLDER)
         env = environment(self.log, shared=shared, **settings)
-        # What has been compiled stays as it is: no method is told again while it runs.
+        # What has been compiled stays as it is: no method is reported again while it runs.
         env["COMPlus_TieredCompilation"] = "0"
         self.process = subprocess.Popen([WINDOWS_RUN, DOTNET, BURN, "100000", wine(self.end)], env=env, text=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -112,7 +112,7 @@ def a_program_is_profiled_from_its_start():
     expect(run.code == 0, run.err)
     run.out = "\n".join(line for line in run.out.splitlines() if not line.strip().isdigit())
     is_burn(run)
-    # The runtime registers after it was switched on, and is told so in the call that registers it: nothing is missed.
+    # The runtime registers after it was switched on, and learns of it in the call that registers it: nothing is missed.
     names = [(call["call"], call.get("provider")) for call in run.calls]
     enabled, registered = names.index(("EnableTraceEx2", CLR)), names.index(("EventRegister", CLR))
     expect(enabled < registered and names[registered + 1:registered + 3] == [("callback.begins", CLR), ("callback", CLR)],

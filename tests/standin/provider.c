@@ -32,9 +32,9 @@ static void guid_text(const GUID *g, char out[40]) {
              g->Data4[1], g->Data4[2], g->Data4[3], g->Data4[4], g->Data4[5], g->Data4[6], g->Data4[7]);
 }
 
-/* Tells the provider what it was switched to since it was told last. B-enable-callback: each command calls back once, with
+/* Calls the provider back for each command since the last time. B-enable-callback: each command calls back once, with
    what it says. B-enable-replaces: it takes the place of what the session had said before. */
-static void tell(struct provider *provider) {
+static void catch_up(struct provider *provider) {
     static const GUID nobody;
     const char *without = getenv("STANDIN_WITHOUT_KEYWORDS");
     char guid[40], arguments[300];
@@ -86,9 +86,9 @@ static void put_kernel(uint8_t group, uint8_t type, uint8_t version, int64_t tim
     shared_put(e, payload->bytes, payload->size);
 }
 
-/* Images that are not told yet, as Image/Load 3, or as DCStart in the list at the start. */
+/* Images that were not listed yet, as Image/Load 3, or as DCStart in the list at the start. */
 static void put_images(uint8_t group, uint8_t type) {
-    static HMODULE told[IMAGES];
+    static HMODULE listed[IMAGES];
     static int count;
     WCHAR drive[4] = L"?:", device[MAX_PATH], full[2 * MAX_PATH];
     HANDLE snapshot = CreateToolhelp32Snapshot(TH32CS_SNAPMODULE, GetCurrentProcessId());
@@ -96,9 +96,9 @@ static void put_images(uint8_t group, uint8_t type) {
     for (BOOL more = Module32FirstW(snapshot, &module); more && count < IMAGES; more = Module32NextW(snapshot, &module)) {
         struct payload p = {.size = 0};
         int known = 0;
-        for (int i = 0; i < count; i++) known |= told[i] == module.hModule;
+        for (int i = 0; i < count; i++) known |= listed[i] == module.hModule;
         if (known) continue;
-        told[count++] = module.hModule;
+        listed[count++] = module.hModule;
         /* The kernel names files by device. */
         drive[0] = module.szExePath[0];
         if (!QueryDosDeviceW(drive, device, MAX_PATH)) wcscpy(device, drive);
@@ -226,7 +226,7 @@ static DWORD WINAPI sampler(void *argument) {
 static DWORD WINAPI watcher(void *argument) {
     watcher_id = GetCurrentThreadId();
     for (;;) {
-        for (LONG i = 0; i < provider_count; i++) tell(&providers[i]);
+        for (LONG i = 0; i < provider_count; i++) catch_up(&providers[i]);
         Sleep(2);
     }
     return 0;
@@ -255,7 +255,7 @@ API ULONG WINAPI EventRegister(LPCGUID guid, PENABLECALLBACK callback, PVOID con
     guid_text(guid, text);
     snprintf(arguments, sizeof arguments, "\"provider\":\"%s\",\"handle\":%llu", text, *handle);
     call_log("EventRegister", arguments, 0);
-    if (place < PROVIDERS) tell(&providers[place]); /* B-enable-before-register */
+    if (place < PROVIDERS) catch_up(&providers[place]); /* B-enable-before-register */
     LeaveCriticalSection(&callbacks);
     return place < PROVIDERS ? 0 : ERROR_NOT_ENOUGH_MEMORY;
 }
