@@ -206,7 +206,82 @@ def embedded_cases():
                 yield name, {"x.dll": image([(".text", b"\x90" * CODE), (".rdata", section)], directories)}
 
 
+def native(value):
+    """A number of ReadyToRun's "native format", in its form of four bytes."""
+    return u32(value << 4 | 7)
+
+
+def r2r(methods, entry_points, signature=b"\0\0\x01", name=b"m", components=0, functions=1):
+    """A precompiled image; each method has the same name and signature."""
+    strings = b"\0" + name + b"\0"
+    blobs = b"\0" + bytes([0x80 | len(signature) >> 8, len(signature) & 0xFF]) + signature
+    tables = u32(0) + bytes([2, 0, 0, 1]) + u64(1 << 0 | 1 << 2 | 1 << 6 | 1 << 0x20) + u64(0)
+    tables += u32(1) + u32(1) + u32(methods) + u32(1)
+    tables += u16(0) + u16(1) + u16(0) * 3
+    tables += u32(0) + u16(1) + u16(0) * 2 + u16(1) + u16(1)
+    tables += (u32(0) + u16(0) * 2 + u16(1) + u16(1) + u16(1)) * methods
+    tables += u32(0) + u16(0) * 4 + u32(0) + u16(0) + u16(1) + u16(0)
+    heads, at, body = b"", 20 + 12 + 8 + 8 + 12 + 12, b""
+    for stream, data in ((b"#~\0\0", tables), (b"#Strings\0\0\0\0", strings), (b"#Blob\0\0\0", blobs)):
+        data += bytes(-len(data) % 4)
+        heads += u32(at + len(body)) + u32(len(data)) + stream
+        body += data
+    root = b"BSJB" + u16(1) * 2 + u32(0) + u32(4) + b"v4\0\0" + u16(0) + u16(3) + heads
+    at_root = 72
+    metadata = root.ljust(at, b"\0") + body
+
+    def section(rva):
+        rows = b"".join(u32(TEXT + 16 * n) + u32(TEXT + 16 * n + 16) + u32(0) for n in range(functions))
+        own = [(102, rows), (103, entry_points)]
+        out = u32(72) + u16(2) + u16(5) + u32(rva + at_root) + u32(len(metadata))
+        out = out.ljust(64, b"\0") + u32(0) * 2 + metadata
+        placed = []
+        for kind, data in own:
+            placed.append(u32(kind) + u32(rva + len(out)) + u32(len(data)))
+            out += data + bytes(-len(data) % 4)
+        core = rva + len(out)
+        out += u32(0) + u32(1) + placed[1]
+        if components:
+            placed = [placed[0], u32(115) + u32(rva + len(out)) + u32(16 * components)]
+            out += (u32(rva) + u32(72) + u32(core) + u32(20)) * components
+        header = b"RTR\0" + u16(6) + u16(2) + u32(0) + u32(len(placed)) + b"".join(placed)
+        return out[:64] + u32(rva + len(out)) + u32(len(header)) + out[72:] + header
+
+    rva = section_rvas([CODE, 0])[1]
+    return {"x.dll": image([(".text", b"\x90" * CODE), (".rdata", section)], {14: (rva, 72)})}
+
+
+def entry_points(blocks, shared=True):
+    """A sparse array: 16 methods a block, all blocks one and the same unless said otherwise."""
+    # A full tree of four levels, each node with both children: left follows, right at a distance.
+    def tree(levels):
+        if levels == 0:
+            return native(0)
+        left = tree(levels - 1)
+        return u32((3 | (4 + len(left)) << 2) << 4 | 7) + left + tree(levels - 1)
+
+    block = tree(4)
+    index = b"".join(u32(4 * blocks + (0 if shared else len(block) * at)) for at in range(blocks))
+    return native(16 * blocks << 2 | 2) + index + block * (1 if shared else blocks)
+
+
+def r2r_cases():
+    # A method of many parameters; each is a generic type of generic types.
+    deep = b"\0\x01\x01" + b"\x1d" * 30 + b"\x08"
+    wide = b"\0\x81\x00\x01" + b"\x12\x04" * 256
+    for n in SIZES:
+        asked = ("symbolize", "--offline", "x.dll", *(f"{TEXT + 16 * at:x}" for at in range(min(n, 200))))
+        yield f"entry-points/{n}", r2r(min(16 * n, 60_000), entry_points(n)), asked
+        yield f"components/{n}", r2r(16, entry_points(1), components=n), asked
+        yield f"components-of-many/{n}", r2r(16, entry_points(1000), components=n), asked
+        for kind, signature in (("deep", deep), ("wide", wide)):
+            for length in (10, 1_000, 4_000):
+                count = min(n, 250)
+                image = r2r(max(count, 16), entry_points(-(-count // 16), False), signature, b"n" * length, functions=count)
+                yield f"signatures-{kind}/{n}x{length}", image, asked
+
+
 def cases():
-    for group, default in ((dwarf_cases, ASK), (export_cases, ASK), (name_cases, ASK), (pdb_cases, ASK_PDB), (embedded_cases, ASK)):
+    for group, default in ((dwarf_cases, ASK), (export_cases, ASK), (name_cases, ASK), (pdb_cases, ASK_PDB), (embedded_cases, ASK), (r2r_cases, ASK)):
         for name, files, *asked in group():
             yield name, asked[0] if asked else default, files
