@@ -47,6 +47,7 @@ pub struct Builder {
     /// Each sampling interval in 100 ns, with the number of samples before it.
     intervals: Vec<(usize, u32)>,
     events: u64,
+    bytes: u64,
     lost: Lost,
     span: Option<(Ticks, Ticks)>,
 }
@@ -81,6 +82,7 @@ impl Builder {
             join: Join::default(),
             intervals: Vec::new(),
             events: 0,
+            bytes: 0,
             lost: Lost::default(),
             span: None,
         }
@@ -130,6 +132,7 @@ impl Builder {
     /// Takes one event.
     pub fn event(&mut self, event: &Event<'_>) {
         self.events += 1;
+        self.bytes += event.payload.len() as u64;
         let (first, last) = self.span.unwrap_or((event.time, event.time));
         self.span = Some((first.min(event.time), last.max(event.time)));
         match decode(event) {
@@ -257,6 +260,7 @@ impl Builder {
             stacks: self.join.stacks,
             samples,
             events: self.events,
+            bytes: self.bytes,
             lost,
             span: self.span,
         }
