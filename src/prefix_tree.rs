@@ -74,6 +74,16 @@ impl<V: Copy + Eq + Hash> PrefixTree<V> {
         std::iter::successors(Some(node), |node| self.parent(*node)).filter_map(|node| self.value(node))
     }
 
+    /// The lengths of all sequences, by the numbers of their nodes.
+    pub fn depths(&self) -> Vec<u32> {
+        let mut depths: Vec<u32> = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            let above = node.parent.checked_sub(1).and_then(|parent| depths.get(parent as usize));
+            depths.push(above.map_or(1, |above| above + 1));
+        }
+        depths
+    }
+
     /// All nodes, parents before their children.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<V> {
         (0..self.nodes.len() as u32).map(NodeId)
@@ -108,6 +118,7 @@ mod tests {
         assert_eq!(tree.len(), 4);
         assert_eq!(tree.path(a).collect::<Vec<_>>(), [3, 2, 1]);
         assert_eq!(tree.path(b).collect::<Vec<_>>(), [4, 2, 1]);
+        assert_eq!(tree.depths(), [1, 2, 3, 3]);
         assert_eq!(tree.parent(b), tree.parent(a));
         assert!(tree.nodes().all(|node| tree.parent(node).is_none_or(|parent| parent < node)));
     }

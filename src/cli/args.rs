@@ -232,6 +232,10 @@ pub(crate) struct Tree {
     /// Hide nodes deeper than this many frames
     #[arg(long, value_name = "N")]
     pub(crate) max_depth: Option<usize>,
+
+    /// Show every frame, also of a recording that asks for far more memory than its size; only if you trust it
+    #[arg(long)]
+    pub(crate) no_limit: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -252,6 +256,10 @@ pub(crate) struct Info {
     /// Look here for images (.dll, .exe) and their PDBs, at any depth: a copied application or .NET runtime (repeatable)
     #[arg(long, value_name = "DIR")]
     pub(crate) images: Vec<PathBuf>,
+
+    /// Show every frame, also of a recording that asks for far more memory than its size; only if you trust it
+    #[arg(long)]
+    pub(crate) no_limit: bool,
 
     #[command(flatten)]
     pub(crate) filter: Filter,
@@ -376,6 +384,10 @@ pub(crate) struct SymbolsCommand {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Show every frame, also of a recording that asks for far more memory than its size; only if you trust it
+    #[arg(long)]
+    pub(crate) no_limit: bool,
 
     #[command(flatten)]
     pub(crate) filter: Filter,

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use etwprof::profile::{Balance, CallTree, Filter, Grouping, Profile, Resolution, Unresolved};
-use etwprof::report::{console, count, duration, flamegraph, folded};
+use etwprof::report::{console, count, cut_stacks, duration, flamegraph, folded};
 use etwprof::trace::Trace;
 
 use super::args::{self, Format};
-use super::load;
-use super::{output, symbols};
+use super::{load, output, say, symbols};
 
 pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
     let format = args.output.format()?;
+    args.output.check(&args.files)?;
     let loaded = load::trace(&args.files, quiet)?;
     load::warn(&loaded, quiet);
     if loaded.trace.sample_count() == 0 {
@@ -50,7 +50,8 @@ pub(super) struct View<'a> {
 impl View<'_> {
     /// Names the frames, writes the result, and closes with the account of all samples.
     pub(super) fn show(&self, trace: &Trace, quiet: bool) -> Result<()> {
-        let named = symbols::named(trace, self.files, self.filter, self.symbols, quiet)?;
+        let limit = load::limit(trace, self.tree.no_limit);
+        let named = symbols::named(trace, self.files, self.filter, limit, self.symbols, quiet)?;
         let profile = &named.profile;
         if profile.samples.is_empty() && !self.filter.keeps_all() {
             bail!("no sample is left; {}", why_empty(&profile.balance));
@@ -68,10 +69,13 @@ impl View<'_> {
         })?;
         if !quiet {
             symbols::closing_lines(trace, &named);
-            if let Some(line) = managed_line(profile) {
-                anstream::eprintln!("{line}");
+            if tree.cut().samples > 0 {
+                say::warning(cut_stacks(&tree.cut()));
             }
-            anstream::eprintln!("{}", closing_line(profile));
+            if let Some(line) = managed_line(profile) {
+                say::note(line);
+            }
+            say::note(closing_line(profile));
         }
         Ok(())
     }

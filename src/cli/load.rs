@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
-use etwprof::etl::{Damage, Recording};
+use anyhow::{Result, bail};
+use etwprof::etl::{Damage, DamageKind, Recording};
 use etwprof::event::Event;
-use etwprof::profile;
+use etwprof::profile::{self, Limit};
 use etwprof::report::count;
 use etwprof::trace::{Builder, Lost, Trace};
 
-use super::args;
 use super::progress::Progress;
+use super::{args, say};
 
 /// A recording and what it says.
 pub(super) struct Loaded {
@@ -21,22 +21,26 @@ pub(super) struct Loaded {
 
 pub(super) fn trace(files: &[PathBuf], quiet: bool) -> Result<Loaded> {
     let recording = Recording::open(files)?;
-    let (builder, damage) =
-        fold(&recording, quiet, || Builder::for_recording(&recording), |builder, event| builder.event(event));
+    let start = || Builder::for_recording(&recording);
+    let (builder, damage) = fold(&recording, quiet, start, |builder, event| builder.event(event))?;
     Ok(Loaded { trace: builder.finish(), damage, recording })
 }
 
-/// [`Recording::fold`] with a progress bar.
+/// [`Recording::fold`] with a progress bar. A file that somebody cut meanwhile is an error: what was read of it is no
+/// recording that ever was.
 pub(super) fn fold<T>(
     recording: &Recording,
     quiet: bool,
     start: impl Fn() -> T,
     step: impl FnMut(&mut T, &Event<'_>),
-) -> (T, Vec<Damage>) {
+) -> Result<(T, Vec<Damage>)> {
     let progress = Progress::new("reading", recording.size(), quiet);
     let reading = recording.fold(&mut |bytes| progress.at(bytes), start, step);
     progress.done();
-    (reading.value, reading.damage)
+    if let Some(cut) = reading.damage.iter().find(|damage| damage.kind == DamageKind::Shrunk) {
+        bail!("{cut}; is it still being recorded or copied?");
+    }
+    Ok((reading.value, reading.damage))
 }
 
 /// The filter that the flags describe.
@@ -50,6 +54,11 @@ pub(super) fn filter(args: &args::Filter) -> profile::Filter {
     }
 }
 
+/// How much may be made of a trace.
+pub(super) fn limit(trace: &Trace, none: bool) -> Limit {
+    if none { Limit::NONE } else { Limit::of(trace) }
+}
+
 /// Says on stderr what was lost or damaged: a result without it would look better than it is.
 pub(super) fn warn(loaded: &Loaded, quiet: bool) {
     if quiet {
@@ -58,13 +67,11 @@ pub(super) fn warn(loaded: &Loaded, quiet: bool) {
     warn_lost(&loaded.trace.lost);
     const SHOWN: usize = 5;
     for damage in loaded.damage.iter().take(SHOWN) {
-        anstream::eprintln!("warning: {damage}");
+        say::warning(damage);
     }
     if loaded.damage.len() > SHOWN {
-        anstream::eprintln!(
-            "warning: {} more damaged places; `etwprof info` lists them",
-            loaded.damage.len() - SHOWN
-        );
+        let hidden = loaded.damage.len() - SHOWN;
+        say::warning(format_args!("{hidden} more damaged places; `etwprof info` lists them"));
     }
 }
 
@@ -79,7 +86,7 @@ pub(super) fn warn_lost(lost: &Lost) {
         (lost.malformed_events, "events are malformed"),
     ] {
         if number > 0 {
-            anstream::eprintln!("warning: {} {what}", count(number));
+            say::warning(format_args!("{} {what}", count(number)));
         }
     }
 }

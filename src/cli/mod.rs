@@ -12,42 +12,75 @@ mod load;
 mod output;
 mod permissions;
 mod progress;
+mod say;
 mod symbolize;
 mod symbols;
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use etwprof::report::one_line;
 
 use args::{Args, Command};
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(stop) => return help_or_usage(&stop),
+    };
     args.color.apply();
+    // Where that cannot be had, a file that shrinks ends the program as it always did.
+    let _heard = etwprof::mmap::survive_shrinking();
+    let quiet = args.quiet;
+    let reads_files = matches!(
+        args.command,
+        Some(
+            Command::Convert(_)
+                | Command::Info(_)
+                | Command::Events(_)
+                | Command::Symbols(_)
+                | Command::Symbolize(_)
+        )
+    );
     let result = match args.command {
-        Some(Command::Convert(convert)) => convert::run(&convert, args.quiet),
-        Some(Command::Info(info)) => info::run(&info, args.quiet),
-        Some(Command::Events(events)) => events::run(&events, args.quiet),
-        Some(Command::Symbols(symbols)) => symbols::run(&symbols, args.quiet),
-        Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize, args.quiet),
+        Some(Command::Convert(convert)) => convert::run(&convert, quiet),
+        Some(Command::Info(info)) => info::run(&info, quiet),
+        Some(Command::Events(events)) => events::run(&events, quiet),
+        Some(Command::Symbols(symbols)) => symbols::run(&symbols, quiet),
+        Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize, quiet),
         Some(Command::Grant(grant)) => permissions::grant(&grant),
         Some(Command::Revoke(revoke)) => permissions::revoke(&revoke),
         Some(Command::Permissions(permissions)) => permissions::permissions(&permissions),
         Some(Command::Completions { shell }) => generate::completions(shell),
         Some(Command::Man { command }) => generate::man(command.as_deref()),
         Some(Command::Sessions(sessions)) => live::sessions(&sessions),
-        None => live::run(&args.live, args.quiet),
+        None => live::run(&args.live, quiet),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output has had enough: `etwprof convert x.etl | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            anstream::eprintln!("{}error:{} {error:#}", args::ERROR, args::ERROR.render_reset());
+            let text = format!("{error:#}");
+            // Errors about rights have several lines; the name of a file must not add any.
+            say::error(&if reads_files { one_line(&text) } else { text.as_str().into() });
             if error.is::<output::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
+    }
+}
+
+/// Prints what clap has to say: the help or the version, which are results, or what is wrong with the command line.
+fn help_or_usage(stop: &clap::Error) -> ExitCode {
+    let printed = stop.print().and_then(|()| io::stdout().flush());
+    match printed {
+        Err(error) if !stop.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
+            say::error(&format!("cannot write: {error}"));
+            ExitCode::FAILURE
+        }
+        _ if stop.use_stderr() => ExitCode::from(2),
+        _ => ExitCode::SUCCESS,
     }
 }
 

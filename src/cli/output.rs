@@ -1,12 +1,16 @@
 //! Where results go: a file that is whole or not there, or stdout.
 
-use std::fs::File;
+mod interrupt;
+
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use same_file::Handle;
 
 use super::args::{Format, Output};
+use interrupt::Interrupt;
 
 /// The command line is wrong in a way that clap does not see.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +25,28 @@ impl Output {
             (None, None) => Ok(Format::Tree),
             (None, Some(path)) => by_ending(path),
         }
+    }
+
+    /// Refuses to write over one of `inputs`, under whatever name, and into a folder that is not there. Work that
+    /// takes long asks before it begins.
+    pub(super) fn check(&self, inputs: &[PathBuf]) -> Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        // Opening a pipe would wait for its other end.
+        if path.is_file() {
+            for input in inputs.iter().filter(|input| input.is_file()) {
+                if same_file::is_same_file(path, input).unwrap_or(false) {
+                    let (path, input) = (path.display(), input.display());
+                    bail!(Usage(format!(
+                        "-o {path} would write over {input}, which is read; give it another name"
+                    )));
+                }
+            }
+        }
+        let folder = folder_of(path);
+        if !folder.is_dir() {
+            bail!("cannot write {}: there is no folder {}", path.display(), folder.display());
+        }
+        Ok(())
     }
 }
 
@@ -42,9 +68,9 @@ fn by_ending(path: &Path) -> Result<Format> {
     }
 }
 
-/// Gives `write` the file at `path`, or stdout. A file is written beside its place and moved there when it is whole.
+/// Gives `write` the file at `path`, or stdout.
 pub(super) fn write(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    let Some(path) = path else {
+    let Some(path) = path.filter(|path| !is_stdout(path)) else {
         let mut out = BufWriter::new(anstream::stdout());
         write(&mut out)?;
         return Ok(out.flush()?);
@@ -53,23 +79,55 @@ pub(super) fn write(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> i
     // A pipe or device takes what it is given; only a plain file can be replaced.
     if path.exists() && !path.is_file() {
         let mut out = BufWriter::new(anstream::StripStream::new(File::create(path).with_context(context)?));
-        write(&mut out).and_then(|()| out.flush()).with_context(context)?;
-        return Ok(());
+        return write(&mut out).and_then(|()| out.flush()).with_context(context);
     }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    write_whole(path, write).with_context(context)
+}
+
+/// Writes a file beside its place and moves it there when it is whole. A link stays, and the file that it names is
+/// written; a file that may not be written stays, too.
+fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let target = behind_links(path)?;
     let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    if target.exists() {
+        // Whether a new file may take its place is asked of the folder only.
+        OpenOptions::new().write(true).open(&target)?;
+        builder.permissions(fs::metadata(&target)?.permissions());
+    } else {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
     }
-    let file = builder.prefix(".etwprof-").tempfile_in(directory).with_context(context)?;
-    let handle = file.reopen().with_context(context)?;
-    let mut out = BufWriter::new(anstream::StripStream::new(handle));
-    write(&mut out).and_then(|()| out.flush()).with_context(context)?;
+    let interrupt = Interrupt::listen()?;
+    let file = builder.prefix(".etwprof-").tempfile_in(folder_of(&target))?;
+    let mut out = interrupt.guard(BufWriter::new(anstream::StripStream::new(file.reopen()?)));
+    let written = write(&mut out).and_then(|()| out.flush());
     drop(out);
-    file.persist(path).map_err(|error| error.error).with_context(context)?;
-    Ok(())
+    let moved = written.and_then(|()| file.persist(&target).map_err(|error| error.error));
+    interrupt.obey();
+    moved.map(drop)
+}
+
+/// The file that a link, or a chain of links, names; it need not be there.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    const LONGEST: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LONGEST {
+        let Ok(next) = fs::read_link(&path) else { return Ok(path) };
+        path = folder_of(&path).join(next);
+    }
+    Err(io::Error::other("its links lead in a circle"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// True for the file that stdout goes to, as `/dev/stdout` may name it: what is there already must stay.
+fn is_stdout(path: &Path) -> bool {
+    path.is_file() && Handle::from_path(path).is_ok_and(|file| Handle::stdout().is_ok_and(|out| out == file))
 }
 
 /// The columns of the terminal that stdout is, if it is one.

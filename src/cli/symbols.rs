@@ -5,25 +5,24 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use etwprof::etl;
-use etwprof::profile::{Filter, Naming, Profile};
-use etwprof::report::{bytes, count, one_line};
+use etwprof::profile::{Filter, Limit, Naming, Profile};
+use etwprof::report::{bytes, count, json, one_line};
 use etwprof::symbols::lookup::Attempt;
 use etwprof::symbols::path::{Element, SymbolPath, Tier};
 use etwprof::symbols::resolver::{self, Hit, ModuleReport, Options, Symbols};
 use etwprof::symbols::sources::SourceReport;
 use etwprof::symbols::store::{Progress, Store, StoreOptions, user_cache};
 use etwprof::symbols::verdict::Verdict;
-use etwprof::symbols::{Limits, Unnamed, Wanted};
+use etwprof::symbols::{Limits, Names, Unnamed, Wanted};
 use etwprof::trace::{Trace, file_name};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::output::Usage;
-use super::{args, load, output};
+use super::{args, load, output, say};
 
 /// A profile with names, and what became of the modules.
 pub(super) struct Named {
@@ -37,6 +36,7 @@ pub(super) fn named(
     trace: &Trace,
     files: &[PathBuf],
     filter: &Filter,
+    limit: Limit,
     args: &args::Symbols,
     quiet: bool,
 ) -> Result<Named> {
@@ -47,24 +47,26 @@ pub(super) fn named(
         raw: args.raw_names,
         parameters: args.parameters,
     };
+    let profile = |names: &dyn Names, naming| Profile::within(limit, trace, filter, names, naming);
     if args.no_symbols {
-        let profile = Profile::new(trace, filter, &Unnamed, naming);
-        return Ok(Named { profile, symbols: Symbols::default() });
+        return Ok(Named { profile: profile(&Unnamed, naming), symbols: Symbols::default() });
     }
     let wanted = Wanted::default();
-    // Nobody reads the names of this one.
-    let bare = Profile::new(trace, filter, &wanted, Naming { raw: true, ..naming });
-    let samples = bare.samples_by_module();
+    let (kept, samples) = {
+        // Nobody reads the names of this one.
+        let bare = profile(&wanted, Naming { raw: true, ..naming });
+        (bare.balance.kept, bare.samples_by_module())
+    };
     let hits = wanted.addresses().into_iter().map(|(module, rvas)| Hit {
         module,
         samples: samples.get(&module).copied().unwrap_or(0),
         rvas,
     });
     let options = Options {
-        samples: bare.balance.kept,
+        samples: kept,
         min_share: args.min_module_share,
         lines: args.lines,
-        limits: Limits::default(),
+        limits: if limit == Limit::NONE { Limits::NONE } else { Limits::default() },
     };
     if let Some(missing) = args.images.iter().find(|folder| !folder.is_dir()) {
         bail!("--images: {} is not a folder", missing.display());
@@ -77,7 +79,7 @@ pub(super) fn named(
     let on_progress = |name: &str, state: Progress<'_>| talk.on(name, state);
     let symbols = resolver::resolve(trace, hits.collect(), &wanted.places(), &store, &options, &on_progress);
     talk.done();
-    Ok(Named { profile: Profile::new(trace, filter, &symbols, naming), symbols })
+    Ok(Named { profile: profile(&symbols, naming), symbols })
 }
 
 /// `--symbols`, then `_NT_SYMBOL_PATH`, or Microsoft's server where that is not set.
@@ -134,7 +136,7 @@ impl Talk {
             Progress::Started => {
                 let announcement = self.announcement.lock().map(|mut text| text.take());
                 if let Ok(Some(text)) = announcement {
-                    anstream::eprintln!("{text}");
+                    say::note(text);
                 }
             }
             Progress::Receiving { bytes, total } => {
@@ -143,14 +145,14 @@ impl Talk {
                     let style =
                         ProgressStyle::with_template("{spinner} {bytes:>10} of {total_bytes:<10} {msg}");
                     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-                    bar.set_message(name.to_owned());
-                    bar.enable_steady_tick(Duration::from_millis(200));
+                    bar.set_message(one_line(name).into_owned());
                     bar
                 });
                 if let Some(total) = total {
                     bar.set_length(total);
                 }
                 bar.set_position(bytes);
+                bar.tick();
             }
             Progress::Finished(_) => {
                 if let Some(bar) = running.remove(name) {
@@ -172,7 +174,7 @@ pub(super) fn closing_lines(trace: &Trace, named: &Named) {
     let without: Vec<_> = named.symbols.sources.iter().filter(|report| !report.is_used()).collect();
     without.iter().take(SHOWN).for_each(|report| without_lines(report));
     if without.len() > SHOWN {
-        anstream::eprintln!("  {} more PDBs of .NET modules are missing", without.len() - SHOWN);
+        say::note(format_args!("  {} more PDBs of .NET modules are missing", without.len() - SHOWN));
     }
     let modules = &named.symbols.modules;
     if modules.is_empty() {
@@ -181,21 +183,21 @@ pub(super) fn closing_lines(trace: &Trace, named: &Named) {
     let addresses: usize = modules.iter().map(|module| module.addresses).sum();
     let known: usize = modules.iter().map(|module| module.named).sum();
     let kept = named.profile.balance.kept;
-    anstream::eprintln!(
+    say::note(format_args!(
         "functions are known for {:.1}% of the samples; symbols name {} of {} addresses in {} of {} modules",
         percent(named.profile.named_leaves(), kept),
         count(known as u64),
         count(addresses as u64),
         modules.iter().filter(|module| module.named > 0).count(),
         modules.len()
-    );
+    ));
     let left_out: u64 = modules.iter().map(|module| module.left_out).sum();
     if left_out > 0 {
-        anstream::eprintln!(
-            "warning: {} inlined calls are left out: of each address, the middle of more than {}",
+        say::warning(format_args!(
+            "{} inlined calls are left out: of each address, the middle of more than {}; --no-limit shows them",
             count(left_out),
             Limits::default().inlined_calls
-        );
+        ));
     }
     let wrong: Vec<&Attempt> = modules
         .iter()
@@ -210,30 +212,28 @@ pub(super) fn closing_lines(trace: &Trace, named: &Named) {
         let name = trace.module(report.module).map_or("", |module| module.file_name());
         let share = percent(report.samples, kept);
         let cure = report.verdict.cure().map(|cure| format!("; {cure}")).unwrap_or_default();
-        let verdict = report.verdict.to_string();
-        anstream::eprintln!("  {} ({share:.1}% of samples): {}{cure}", one_line(name), one_line(&verdict));
+        say::note(format_args!("  {name} ({share:.1}% of samples): {}{cure}", report.verdict));
     }
     let hidden = wrong.len().saturating_sub(SHOWN) + unnamed.len().saturating_sub(SHOWN);
     if hidden > 0 {
-        anstream::eprintln!("  {hidden} more; `etwprof symbols` lists all");
+        say::note(format_args!("  {hidden} more; `etwprof symbols` lists all"));
     }
 }
 
 /// Says why there are no source lines of a .NET module; nothing if there are.
 pub(super) fn without_lines(report: &SourceReport) {
-    let pdb = one_line(file_name(&report.pdb));
+    let pdb = file_name(&report.pdb);
     let reason = match (&report.unreadable, &report.from) {
         (Some(reason), Some(from)) => format!("{}: {reason}", from.display()),
         (None, Some(_)) => return,
         (_, None) => report.reason().map_or("not found".to_owned(), ToString::to_string),
     };
-    anstream::eprintln!("warning: no source lines by {pdb}: {}", one_line(&reason));
+    say::warning(format_args!("no source lines by {pdb}: {reason}"));
 }
 
 /// Names a file of another build.
 pub(super) fn not_used(attempt: &Attempt) {
-    let (place, outcome) = (attempt.place.to_string(), attempt.outcome.to_string());
-    anstream::eprintln!("warning: {} is not used: {}", one_line(&place), one_line(&outcome));
+    say::warning(format_args!("{} is not used: {}", attempt.place, attempt.outcome));
 }
 
 fn percent(part: u64, whole: u64) -> f64 {
@@ -263,14 +263,14 @@ pub(super) fn run(args: &args::SymbolsCommand, quiet: bool) -> Result<()> {
         retry_failed: args.retry_failed,
         ..args::Symbols::offline(&args.symbols, &args.images)
     };
-    let named = named(&loaded.trace, &args.files, &load::filter(&args.filter), &flags, quiet)?;
+    let limit = load::limit(&loaded.trace, args.no_limit);
+    let named = named(&loaded.trace, &args.files, &load::filter(&args.filter), limit, &flags, quiet)?;
     let trace = &loaded.trace;
     output::write(None, |mut out| {
         if args.json {
             let rows: Vec<Row<'_>> =
                 named.symbols.modules.iter().filter_map(|report| row(trace, report)).collect();
-            serde_json::to_writer_pretty(&mut out, &rows)?;
-            return writeln!(out);
+            return json(&mut out, &rows);
         }
         table(&mut out, trace, &named, args.places)
     })?;
@@ -281,7 +281,7 @@ pub(super) fn run(args: &args::SymbolsCommand, quiet: bool) -> Result<()> {
             };
             Some(std::fs::metadata(from).ok()?.len())
         });
-        anstream::eprintln!("{} of symbols are used", bytes(sizes.sum()));
+        say::note(format_args!("{} of symbols are used", bytes(sizes.sum())));
     }
     Ok(())
 }

@@ -41,6 +41,9 @@ pub(super) fn open(path: &Path, bytes: &[u8]) -> Result<Vec<LogFile>, EtlError> 
     let mut files = Vec::new();
     let limit = limit(bytes);
     let mut left = limit;
+    if let Some(member) = overlapping(&mut archive).map_err(broken)? {
+        return Err(EtlError::Overlap { path: path.to_owned(), member });
+    }
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(broken)?;
         let name = member.name().map_err(broken)?.into_owned();
@@ -62,6 +65,23 @@ pub(super) fn open(path: &Path, bytes: &[u8]) -> Result<Vec<LogFile>, EtlError> 
         return Err(EtlError::NoEtlInArchive { path: path.to_owned() });
     }
     Ok(files)
+}
+
+/// The name of a member that begins before another one ends. The same bytes may not be read as a hundred recordings.
+fn overlapping(archive: &mut ZipArchive<io::Cursor<&[u8]>>) -> Result<Option<String>, ZipError> {
+    let mut places = Vec::with_capacity(archive.len());
+    for index in 0..archive.len() {
+        let member = archive.by_index_raw(index)?;
+        let data = member.data_start().unwrap_or_else(|| member.header_start());
+        places.push((member.header_start(), data.saturating_add(member.compressed_size()), index));
+    }
+    places.sort_unstable();
+    let met = places.windows(2).find_map(|pair| match pair {
+        [(_, end, _), (start, _, index)] if start < end => Some(*index),
+        _ => None,
+    });
+    let name = |index| Ok(archive.by_index_raw(index)?.name()?.chars().take(LONGEST_NAME).collect());
+    met.map(name).transpose()
 }
 
 /// Unpacks into a temporary file that vanishes with its map; `None` beyond `limit` bytes.

@@ -11,12 +11,12 @@ use super::xpress::XpressError;
 #[non_exhaustive]
 pub enum EtlError {
     /// The operating system refuses.
-    #[error("cannot open {}: {}", path.display(), Reason(source))]
+    #[error("cannot open {}: {}", path.display(), Reason(cause))]
     Open {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Its bytes are those of something else.
     #[error("{} is not an .etl file: {reason} (at byte {offset})", path.display())]
@@ -29,12 +29,20 @@ pub enum EtlError {
         reason: &'static str,
     },
     /// A zip archive that cannot be read.
-    #[error("{} is a zip archive that cannot be read: {source}", path.display())]
+    #[error("{} is a zip archive that cannot be read", path.display())]
     Archive {
         /// The archive.
         path: PathBuf,
         /// What the zip reader said.
         source: zip::result::ZipError,
+    },
+    /// A zip archive whose members share bytes: whoever made it wants it to unpack to more than it holds.
+    #[error("{} is a zip archive in which {member} overlaps another member", path.display())]
+    Overlap {
+        /// The archive.
+        path: PathBuf,
+        /// The member that begins inside another one.
+        member: String,
     },
     /// A zip archive of other things.
     #[error("{} is a zip archive without an .etl file in it", path.display())]
@@ -149,6 +157,9 @@ pub enum DamageKind {
         /// Bytes that the buffer's header names.
         expected: usize,
     },
+    /// The file became shorter while it was read.
+    #[error("the file became shorter while it was read")]
+    Shrunk,
     /// More decompressed data, or more records in it, than so few bytes can honestly hold.
     #[error("a buffer unpacks to more than so few bytes can honestly hold; skipped")]
     TooLarge,

@@ -93,6 +93,13 @@ impl LogFile {
         self.sequence_gaps
     }
 
+    /// What is gone of it since it was opened.
+    pub(super) fn shrunk(&self) -> Option<Damage> {
+        let Bytes::Mapped(map) = &self.bytes else { return None };
+        let offset = map.shrunk_at()?;
+        Some(Damage { path: self.path.clone(), offset, kind: DamageKind::Shrunk })
+    }
+
     /// The bytes of an uncompressed buffer's records, or the compressed bytes of a compressed one.
     pub(super) fn stored_records(&self, buffer: &Buffer) -> &[u8] {
         let end = if buffer.compressed { buffer.stored } else { buffer.stored.min(buffer.saved) };

@@ -39,8 +39,7 @@ impl Recording {
         let mut files = Vec::new();
         for path in paths {
             let path = path.as_ref();
-            let map =
-                Mapped::open(path).map_err(|source| EtlError::Open { path: path.to_owned(), source })?;
+            let map = Mapped::open(path).map_err(|cause| EtlError::Open { path: path.to_owned(), cause })?;
             if archive::is_zip(&map) {
                 files.extend(archive::open(path, &map)?);
             } else {
@@ -118,6 +117,7 @@ impl Recording {
         };
         let mut damage: Vec<Damage> =
             self.files.iter().flat_map(|file| file.damage.iter().cloned()).chain(met).collect();
+        damage.extend(self.files.iter().filter_map(LogFile::shrunk));
         damage.sort_by(|a, b| (&a.path, a.offset).cmp(&(&b.path, b.offset)));
         Reading { value, damage }
     }

@@ -19,16 +19,25 @@ use crate::trace::{self, Context, Located, Mapping, ProcessId, Trace};
 use super::category::{Category, ModuleCategories};
 use super::filter::Filter;
 use super::frame::{Frame, FrameId, cut};
+use super::limit::{self, Budget, Limit, Stack};
 use super::managed::{Draft, Method, name_methods};
 use super::unresolved::Unresolved;
 use super::{Naming, Profile, Sample};
 
-pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names, naming: Naming) -> Profile {
+pub(super) fn build(
+    trace: &Trace,
+    filter: &Filter,
+    names: &dyn Names,
+    naming: Naming,
+    limit: Limit,
+) -> Profile {
     let (kept, balance) = filter.apply(trace);
     let mut builder = Builder {
         trace,
         names,
         naming,
+        budget: limit.budget(),
+        depths: None,
         categories: ModuleCategories::new(trace),
         causes: FxHashMap::default(),
         frames: Vec::new(),
@@ -42,13 +51,16 @@ pub(super) fn build(trace: &Trace, filter: &Filter, names: &dyn Names, naming: N
     let samples = kept.into_iter().map(|sample| builder.sample(sample)).collect();
     let Builder { mut frames, stacks, methods, .. } = builder;
     name_methods(&mut frames, methods, trace, naming.parameters);
-    Profile { frames, stacks, samples, balance }
+    Profile { frames, stacks, samples, balance, limit }
 }
 
 struct Builder<'a> {
     trace: &'a Trace,
     names: &'a dyn Names,
     naming: Naming,
+    budget: Budget,
+    /// How deep the raw stacks are, once that matters.
+    depths: Option<Vec<u32>>,
     categories: ModuleCategories,
     /// Why addresses outside all images have no name, by process.
     causes: FxHashMap<ProcessId, Unresolved>,
@@ -58,10 +70,28 @@ struct Builder<'a> {
     /// Frames that get their text at the end.
     methods: Vec<(FrameId, Method)>,
     stacks: PrefixTree<FrameId>,
-    addresses: FxHashMap<Site, Remembered<(u32, u32)>>,
+    addresses: FxHashMap<Site, Remembered<Chain>>,
     /// The frames of addresses, outermost first: slices of this by the ranges in `addresses`.
     chains: Vec<FrameId>,
-    paths: FxHashMap<Path, Remembered<NodeId>>,
+    paths: FxHashMap<Path, Remembered<Named>>,
+}
+
+/// The frames of an address.
+#[derive(Clone, Copy)]
+struct Chain {
+    /// Where they are in `chains`.
+    start: u32,
+    end: u32,
+    /// Outer ones for which there was no room.
+    missing: u32,
+}
+
+/// The frames of a path.
+#[derive(Clone, Copy)]
+struct Named {
+    node: NodeId,
+    /// Frames for which there was no room.
+    missing: u32,
 }
 
 /// An address as one process sees it.
@@ -91,10 +121,11 @@ struct Remembered<T> {
     until: Ticks,
 }
 
-impl Remembered<(u32, u32)> {
+impl Remembered<Chain> {
     /// No frames yet, for as long as both answers hold.
     fn new(located: Located, code: CodeAt) -> Self {
-        let mut remembered = Remembered { value: (0, 0), from: located.from, until: located.until };
+        let value = Chain { start: 0, end: 0, missing: 0 };
+        let mut remembered = Remembered { value, from: located.from, until: located.until };
         remembered.narrow(code);
         remembered
     }
@@ -110,16 +141,17 @@ impl<T> Remembered<T> {
     }
 }
 
-/// Frames of addresses that are remembered at once.
-const MOST_REMEMBERED: usize = 1 << 22;
+/// Addresses and their frames that are remembered at once; more are forgotten and named again.
+const MOST_REMEMBERED: usize = 1 << 18;
 
 impl<'a> Builder<'a> {
     fn sample(&mut self, sample: &trace::Sample) -> Sample {
         let trace::Sample { time, address, process, tid, thread, processor, weight, context, .. } = *sample;
-        Sample { time, address, process, tid, thread, processor, weight, context, stack: self.stack(sample) }
+        let Named { node: stack, missing } = self.stack(sample);
+        Sample { time, address, process, tid, thread, processor, weight, context, stack, missing }
     }
 
-    fn stack(&mut self, sample: &trace::Sample) -> NodeId {
+    fn stack(&mut self, sample: &trace::Sample) -> Named {
         let alone = (sample.kernel.is_none() && sample.user.is_none()).then_some(sample.address);
         let path = Path {
             process: sample.process,
@@ -136,27 +168,48 @@ impl<'a> Builder<'a> {
         remembered.value
     }
 
-    fn name_stack(&mut self, path: &Path, time: Ticks) -> Remembered<NodeId> {
+    fn name_stack(&mut self, path: &Path, time: Ticks) -> Remembered<Named> {
         let trace = self.trace;
-        let mut addresses: Vec<u64> = Vec::with_capacity(64);
-        addresses.extend(path.kernel.into_iter().flat_map(|stack| trace.stacks.path(stack)));
-        addresses.extend(path.user.into_iter().flat_map(|stack| trace.stacks.path(stack)));
-        addresses.extend(path.alone);
+        let part = |part: Option<NodeId>| part.into_iter().flat_map(|stack| trace.stacks.path(stack));
+        let addresses = part(path.kernel).chain(part(path.user)).chain(path.alone);
         let (mut from, mut until) = (Ticks(i64::MIN), Ticks(i64::MAX));
-        let heading = self.remark(path).map(|remark| self.intern(Frame::heading(remark.into())));
-        let mut node = self.stacks.extend(None, heading.into_iter());
-        for (depth, address) in addresses.iter().copied().enumerate().rev() {
-            let callee = depth.checked_sub(1).and_then(|depth| addresses.get(depth)).copied();
+        let mut stack = Stack::default();
+        let mut looked_at = 0;
+        let mut callee = None;
+        for address in addresses {
             let is_return = callee.is_some_and(|callee| !self.is_trap(address, callee));
+            callee = Some(address);
             let site = Site { process: path.process, address, is_return };
             let chain = self.address(site, time);
             (from, until) = (from.max(chain.from), until.min(chain.until));
-            let (start, end) = chain.value;
+            let Chain { start, end, missing } = chain.value;
             let frames = self.chains.get(start as usize..end as usize).unwrap_or_default();
-            node = self.stacks.extend(node, frames.iter().copied());
+            for id in frames.iter().rev() {
+                if let Some(frame) = self.frames.get(id.0 as usize) {
+                    stack.push(*id, frame, &mut self.budget);
+                }
+            }
+            stack.missing += missing;
+            looked_at += 1;
+            if stack.missing > 0 {
+                stack.missing += self.depth(path).saturating_sub(looked_at);
+                break;
+            }
         }
+        let remark = self.remark(path).map(|remark| self.intern(Frame::heading(remark.into())));
+        let cut = (stack.missing > 0).then(|| self.intern(Frame::heading(limit::CUT.into())));
+        let heading = self.stacks.extend(None, remark.into_iter().chain(cut));
+        let node = stack.extend(&mut self.stacks, heading, &mut self.budget);
         // Every path has an address, and every address a frame.
-        Remembered { value: node.unwrap_or(NodeId(0)), from, until }
+        let value = Named { node: node.unwrap_or(NodeId(0)), missing: stack.missing };
+        Remembered { value, from, until }
+    }
+
+    /// The number of addresses of a path.
+    fn depth(&mut self, path: &Path) -> u32 {
+        let depths = self.depths.get_or_insert_with(|| self.trace.stacks.depths());
+        let of = |stack: NodeId| depths.get(stack.0 as usize).copied().unwrap_or(0);
+        path.kernel.map_or(0, of) + path.user.map_or(0, of)
     }
 
     /// True where user code at `address` did not call the kernel's code above it but was interrupted: by a system call,
@@ -180,7 +233,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The frames of an address.
-    fn address(&mut self, site: Site, time: Ticks) -> Remembered<(u32, u32)> {
+    fn address(&mut self, site: Site, time: Ticks) -> Remembered<Chain> {
         let kernel = self.trace.is_kernel_address(site.address);
         // The kernel's half is the same for all processes.
         let site = if kernel { Site { process: ProcessId(0), ..site } } else { site };
@@ -188,7 +241,7 @@ impl<'a> Builder<'a> {
             return *known;
         }
         // A crafted trace could show one deep stack to a million processes.
-        if self.chains.len() >= MOST_REMEMBERED {
+        if self.addresses.len().max(self.chains.len() / 4) >= MOST_REMEMBERED {
             self.addresses.clear();
             self.chains.clear();
         }
@@ -221,13 +274,13 @@ impl<'a> Builder<'a> {
                 let line = body.map(|body| self.line_in(body, looked_up)).unwrap_or_default();
                 match mapping {
                     Some(mapping) if !functions.is_empty() => {
-                        self.name_functions(&functions, mapping, kernel, &line);
+                        remembered.value.missing = self.name_functions(&functions, mapping, kernel, &line);
                     }
                     _ => self.name_without_symbols(site, mapping, body.map(|body| (body, line)), kernel),
                 }
             }
         }
-        remembered.value = (start, self.chains.len() as u32);
+        (remembered.value.start, remembered.value.end) = (start, self.chains.len() as u32);
         self.addresses.insert(site, remembered);
         remembered
     }
@@ -250,13 +303,23 @@ impl<'a> Builder<'a> {
         self.names.functions(mapping.module, if site.is_return { rva.saturating_sub(1) } else { rva })
     }
 
-    /// The frames of functions in an image. `line` is that of a .NET method for which symbols have no line.
-    fn name_functions(&mut self, functions: &[&Function], mapping: &Mapping, kernel: bool, line: &str) {
+    /// The frames of functions in an image, the innermost of them as far as there is room; gives how many are left
+    /// out. `line` is that of a .NET method for which symbols have no line.
+    fn name_functions(
+        &mut self,
+        functions: &[&Function],
+        mapping: &Mapping,
+        kernel: bool,
+        line: &str,
+    ) -> u32 {
         let category = if kernel { Category::Kernel } else { self.categories.of(mapping.module) };
         let module_name = module_name(self.trace, mapping);
         let module = Some(mapping.module);
         let naming = self.naming;
-        for function in functions.iter().filter(|function| !function.inlined || naming.inlined) {
+        let wanted = functions.iter().filter(|function| !function.inlined || naming.inlined);
+        let all = wanted.clone().count();
+        let missing = all - self.budget.room(all).min(all);
+        for function in wanted.skip(missing) {
             let mut draft = match &function.name {
                 FunctionName::Text(name) => {
                     let text = naming.text(module_name, name, function);
@@ -271,6 +334,7 @@ impl<'a> Builder<'a> {
             draft.frame.inlined = function.inlined;
             self.push(draft);
         }
+        missing as u32
     }
 
     /// What the runtime says of its precompiled code and helpers; else the address.

@@ -4,6 +4,7 @@ mod builder;
 mod category;
 mod filter;
 mod frame;
+mod limit;
 mod managed;
 mod resolution;
 mod tree;
@@ -12,6 +13,7 @@ mod unresolved;
 pub use category::Category;
 pub use filter::{Balance, Filter, StackBalance, same_name};
 pub use frame::{Frame, FrameId, Naming};
+pub use limit::{Cut, Limit};
 pub use resolution::{FrameCount, Resolution};
 pub use tree::{CallTree, Grouping, Node};
 pub use unresolved::Unresolved;
@@ -34,6 +36,8 @@ pub struct Profile {
     pub samples: Vec<Sample>,
     /// The account of all samples of the trace.
     pub balance: Balance,
+    /// How much could be made of the trace.
+    pub limit: Limit,
 }
 
 /// A kept sample.
@@ -57,12 +61,32 @@ pub struct Sample {
     pub context: Context,
     /// Its stack; never without a frame.
     pub stack: NodeId,
+    /// Frames that the limit left out of its stack.
+    pub missing: u32,
 }
 
 impl Profile {
-    /// Names the stacks of the samples of `trace` that `filter` keeps.
+    /// Names the stacks of the samples of `trace` that `filter` keeps, within [`Limit::of`] the trace.
     pub fn new(trace: &Trace, filter: &Filter, names: &dyn Names, naming: Naming) -> Profile {
-        builder::build(trace, filter, names, naming)
+        Profile::within(Limit::of(trace), trace, filter, names, naming)
+    }
+
+    /// The same within a limit of the caller's choice.
+    pub fn within(
+        limit: Limit,
+        trace: &Trace,
+        filter: &Filter,
+        names: &dyn Names,
+        naming: Naming,
+    ) -> Profile {
+        builder::build(trace, filter, names, naming, limit)
+    }
+
+    /// What the limit left out.
+    pub fn cut(&self) -> Cut {
+        let mut cut = Cut::default();
+        self.samples.iter().for_each(|sample| cut.add(sample.missing));
+        cut
     }
 
     /// How many samples have a frame in each module.

@@ -11,7 +11,9 @@ use crate::prefix_tree::{NodeId, PrefixTree};
 use crate::trace::{ProcessId, Trace};
 
 use super::Profile;
+use super::category::Category;
 use super::frame::{Frame, FrameId};
+use super::limit::{self, Cut, Stack};
 
 /// What stands above the code in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +26,23 @@ pub struct Grouping {
 
 /// A call tree with counts.
 #[derive(Debug)]
-pub struct CallTree {
-    frames: Vec<Frame>,
+pub struct CallTree<'p> {
+    /// The frames of the profile, and behind them the headings.
+    code: &'p [Frame],
+    headings: Vec<Frame>,
     nodes: Vec<Node>,
-    roots: Vec<NodeId>,
+    /// The roots, and the children of each node: slices of this.
+    families: Vec<NodeId>,
+    roots: Family,
     total: u64,
+    cut: Cut,
+}
+
+/// Where the nodes below a node are in `families`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Family {
+    start: u32,
+    end: u32,
 }
 
 /// A node of a [`CallTree`].
@@ -42,8 +56,7 @@ pub struct Node {
     pub node: u64,
     /// Samples that end in it.
     pub leaf: u64,
-    /// The nodes below it, most samples first.
-    pub children: Vec<NodeId>,
+    children: Family,
 }
 
 impl Node {
@@ -58,34 +71,49 @@ impl Node {
     }
 }
 
-impl CallTree {
-    /// Merges the stacks of `profile` into one tree.
-    pub fn new(profile: &Profile, trace: &Trace, grouping: Grouping) -> CallTree {
-        let mut headings = Headings::new(trace, grouping, profile.frames.clone());
+impl<'p> CallTree<'p> {
+    /// Merges the stacks of `profile` into one tree, within the limit of the profile: a stack under each of many
+    /// threads counts as often.
+    pub fn new(profile: &'p Profile, trace: &Trace, grouping: Grouping) -> CallTree<'p> {
+        let mut headings = Headings::new(trace, grouping, &profile.frames);
         let shown = one_for_each_method(&profile.frames);
         let mut tree: PrefixTree<FrameId> = PrefixTree::default();
-        let mut places: FxHashMap<(Option<NodeId>, NodeId), NodeId> = FxHashMap::default();
+        let mut places: FxHashMap<(Option<NodeId>, NodeId), (NodeId, u32)> = FxHashMap::default();
         let mut leaves: Vec<u64> = Vec::new();
-        let mut path = Vec::new();
+        let mut budget = profile.limit.budget();
+        let mut cut = Cut::default();
         for sample in &profile.samples {
             let heading = headings.of(sample.process, sample.tid, &mut tree);
-            let place = *places.entry((heading, sample.stack)).or_insert_with(|| {
-                path.clear();
-                let frames = profile.stacks.path(sample.stack);
-                path.extend(frames.map(|frame| shown.get(frame.0 as usize).copied().unwrap_or(frame)));
+            let (place, missing) = *places.entry((heading, sample.stack)).or_insert_with(|| {
+                let mut stack = Stack::default();
+                let mut remarks = Vec::new();
+                for id in profile.stacks.path(sample.stack) {
+                    let id = shown.get(id.0 as usize).copied().unwrap_or(id);
+                    match profile.frame(id) {
+                        // Part of no stack, and never paid for.
+                        Some(frame) if frame.category == Category::Heading => remarks.push(id),
+                        Some(frame) => stack.push(id, frame, &mut budget),
+                        None => {}
+                    }
+                }
+                if stack.missing > 0 && sample.missing == 0 {
+                    remarks.insert(0, headings.add(limit::CUT.to_owned()));
+                }
+                let heading = tree.extend(heading, remarks.into_iter().rev());
                 // A profile's stacks have a frame each.
-                tree.extend(heading, path.iter().rev().copied()).unwrap_or(NodeId(0))
+                (stack.extend(&mut tree, heading, &mut budget).unwrap_or(NodeId(0)), stack.missing)
             });
             leaves.resize(tree.len(), 0);
             if let Some(leaf) = leaves.get_mut(place.0 as usize) {
                 *leaf += 1;
             }
+            cut.add(sample.missing.saturating_add(missing));
         }
-        CallTree::count(headings.frames, &tree, &leaves)
+        CallTree { code: &profile.frames, headings: headings.frames, cut, ..CallTree::count(&tree, &leaves) }
     }
 
     /// Sums leaves up to their roots.
-    fn count(frames: Vec<Frame>, tree: &PrefixTree<FrameId>, leaves: &[u64]) -> CallTree {
+    fn count(tree: &PrefixTree<FrameId>, leaves: &[u64]) -> CallTree<'p> {
         let mut nodes: Vec<Node> = tree
             .nodes()
             .zip(leaves)
@@ -94,29 +122,45 @@ impl CallTree {
                 parent: tree.parent(id),
                 node: 0,
                 leaf: *leaf,
-                children: Vec::new(),
+                children: Family::default(),
             })
             .collect();
-        let mut roots = Vec::new();
         // Children come after their parents, so backwards every node is whole when it is added to its parent.
         for id in tree.nodes().rev() {
             let Some(node) = nodes.get(id.0 as usize) else { continue };
             let (inclusive, parent) = (node.inclusive(), node.parent);
-            match parent.and_then(|parent| nodes.get_mut(parent.0 as usize)) {
-                Some(parent) => {
-                    parent.node += inclusive;
-                    parent.children.push(id);
-                }
-                None => roots.push(id),
+            if let Some(parent) = parent.and_then(|parent| nodes.get_mut(parent.0 as usize)) {
+                parent.node += inclusive;
             }
         }
-        let inclusive: Vec<u64> = nodes.iter().map(Node::inclusive).collect();
-        let of = |id: &NodeId| inclusive.get(id.0 as usize).copied().unwrap_or(0);
-        let order = |ids: &mut Vec<NodeId>| ids.sort_by_key(|id| (std::cmp::Reverse(of(id)), *id));
-        nodes.iter_mut().for_each(|node| order(&mut node.children));
-        order(&mut roots);
-        let total = roots.iter().map(of).sum();
-        CallTree { frames, nodes, roots, total }
+        let mut families: Vec<NodeId> = tree.nodes().collect();
+        families.sort_unstable_by_key(|id| {
+            let inclusive = nodes.get(id.0 as usize).map_or(0, Node::inclusive);
+            (tree.parent(*id), std::cmp::Reverse(inclusive), *id)
+        });
+        let mut roots = Family::default();
+        let mut end = 0;
+        for family in families.chunk_by(|a, b| tree.parent(*a) == tree.parent(*b)) {
+            let start = end;
+            end += family.len() as u32;
+            let parent = family.first().and_then(|first| tree.parent(*first));
+            match parent.and_then(|parent| nodes.get_mut(parent.0 as usize)) {
+                Some(parent) => parent.children = Family { start, end },
+                None => roots = Family { start, end },
+            }
+        }
+        let mut counted = CallTree {
+            code: &[],
+            headings: Vec::new(),
+            nodes,
+            families,
+            roots,
+            total: 0,
+            cut: Cut::default(),
+        };
+        counted.total =
+            counted.roots().iter().filter_map(|root| counted.node(*root)).map(Node::inclusive).sum();
+        counted
     }
 
     /// All samples.
@@ -124,9 +168,23 @@ impl CallTree {
         self.total
     }
 
+    /// What the limit left out, of the profile's stacks or when they were merged.
+    pub fn cut(&self) -> Cut {
+        self.cut
+    }
+
     /// The nodes at the top, most samples first.
     pub fn roots(&self) -> &[NodeId] {
-        &self.roots
+        self.family(self.roots)
+    }
+
+    /// The nodes below a node, most samples first.
+    pub fn children(&self, node: &Node) -> &[NodeId] {
+        self.family(node.children)
+    }
+
+    fn family(&self, family: Family) -> &[NodeId] {
+        self.families.get(family.start as usize..family.end as usize).unwrap_or_default()
     }
 
     /// A node by its id.
@@ -141,7 +199,8 @@ impl CallTree {
 
     /// What a node shows.
     pub fn frame(&self, node: &Node) -> Option<&Frame> {
-        self.frames.get(node.frame.0 as usize)
+        let index = node.frame.0 as usize;
+        self.code.get(index).or_else(|| self.headings.get(index.checked_sub(self.code.len())?))
     }
 
     /// The frames from a node up to its root.
@@ -166,6 +225,8 @@ fn one_for_each_method(frames: &[Frame]) -> Vec<FrameId> {
 struct Headings<'a> {
     trace: &'a Trace,
     grouping: Grouping,
+    /// Numbered from here on.
+    first: usize,
     frames: Vec<Frame>,
     texts: FxHashMap<String, FrameId>,
     known: FxHashMap<(ProcessId, u32), Option<NodeId>>,
@@ -174,14 +235,18 @@ struct Headings<'a> {
 }
 
 impl<'a> Headings<'a> {
-    fn new(trace: &'a Trace, grouping: Grouping, frames: Vec<Frame>) -> Self {
+    fn new(trace: &'a Trace, grouping: Grouping, code: &[Frame]) -> Self {
+        let of_heading = |(_, frame): &(FrameId, &Frame)| frame.category == Category::Heading;
+        let text_of = |(id, frame): (FrameId, &Frame)| (frame.text.clone(), id);
         // Of several threads that had the ids, the first gives the name.
         let named = trace.threads.iter().rev().filter(|thread| !thread.name.is_empty());
         Headings {
             trace,
             grouping,
-            frames,
-            texts: FxHashMap::default(),
+            first: code.len(),
+            frames: Vec::new(),
+            // A remark of the profile and the same one of the tree are one node.
+            texts: (0..).map(FrameId).zip(code).filter(of_heading).map(text_of).collect(),
             known: FxHashMap::default(),
             thread_names: named.map(|thread| ((thread.pid, thread.tid), thread.name.as_str())).collect(),
         }
@@ -212,10 +277,10 @@ impl<'a> Headings<'a> {
 
     /// Two processes or threads of one text are one node.
     fn add(&mut self, text: String) -> FrameId {
-        let frames = &mut self.frames;
+        let (first, frames) = (self.first, &mut self.frames);
         *self.texts.entry(text).or_insert_with_key(|text| {
             frames.push(Frame::heading(text.clone()));
-            FrameId((frames.len() - 1) as u32)
+            FrameId((first + frames.len() - 1) as u32)
         })
     }
 }

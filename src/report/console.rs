@@ -14,6 +14,7 @@
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use console::truncate_str;
 
 use crate::prefix_tree::NodeId;
 use crate::profile::{CallTree, Category, Node};
@@ -67,7 +68,7 @@ pub fn write(out: &mut impl Write, tree: &CallTree, options: &Options) -> io::Re
 }
 
 struct Printer<'a, W> {
-    tree: &'a CallTree,
+    tree: &'a CallTree<'a>,
     options: &'a Options,
     /// The width of the columns of counts.
     widest: usize,
@@ -83,11 +84,16 @@ enum Line {
 impl<W: Write> Printer<'_, W> {
     fn header(&mut self) -> io::Result<()> {
         let width = self.widest;
-        writeln!(
-            self.out,
-            "{DIM}{:>7}  {:>width$}  {:>width$}  function{DIM:#}",
-            "", "inclusive", "exclusive"
-        )
+        let heading = format!("{:>7}  {:>width$}  {:>width$}  function", "", "inclusive", "exclusive");
+        self.line(&format!("{DIM}{heading}{DIM:#}"))
+    }
+
+    /// A line, cut where the terminal ends.
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        match self.options.width {
+            Some(width) => writeln!(self.out, "{}", truncate_str(line, width, "…")),
+            None => writeln!(self.out, "{line}"),
+        }
     }
 
     /// Walks the tree with a stack of its own: a trace may be deeper than the program's.
@@ -96,7 +102,7 @@ impl<W: Write> Printer<'_, W> {
         let total = self.tree.total();
         if self.tree.roots().len() != 1 {
             let (width, total) = (self.widest, count(total));
-            writeln!(self.out, "{:>6.1}%  {total:>width$}  {:>width$}  all processes", 100.0, 0)?;
+            self.line(&format!("{:>6.1}%  {total:>width$}  {:>width$}  all processes", 100.0, 0))?;
         }
         self.push_children(&mut lines, self.tree.roots(), total, "", 0);
         while let Some(line) = lines.pop() {
@@ -108,7 +114,7 @@ impl<W: Write> Printer<'_, W> {
                     let Some(node) = self.tree.node(id) else { continue };
                     self.node(node, &indent, connector)?;
                     let below = format!("{indent}{}", continuation(connector));
-                    self.push_children(&mut lines, &node.children, node.node, &below, depth + 1);
+                    self.push_children(&mut lines, self.tree.children(node), node.node, &below, depth + 1);
                 }
             }
         }
@@ -175,35 +181,20 @@ impl<W: Write> Printer<'_, W> {
             count(node.inclusive()),
             count(node.exclusive()),
         );
-        let text = self.cut(&one_line(text), indent, connector);
-        write!(self.out, "{numbers}  {DIM}{indent}{connector}{DIM:#}{style}{text}{style:#}")?;
-        if inlined {
-            write!(self.out, "{DIM} (inlined){DIM:#}")?;
-        }
-        writeln!(self.out)
+        let text = one_line(text);
+        let remark = if inlined { format!("{DIM} (inlined){DIM:#}") } else { String::new() };
+        self.line(&format!("{numbers}  {DIM}{indent}{connector}{DIM:#}{style}{text}{style:#}{remark}"))
     }
 
     fn hidden(&mut self, nodes: usize, samples: u64, indent: &str, connector: &str) -> io::Result<()> {
         let width = self.widest;
         let noun = if nodes == 1 { "node" } else { "nodes" };
         let (percent, samples) = (self.percent(samples), count(samples));
-        writeln!(
-            self.out,
+        let nodes = count(nodes as u64);
+        self.line(&format!(
             "{DIM}{percent:>6.1}%  {samples:>width$}  {:>width$}  {indent}{connector}… {nodes} more {noun}{DIM:#}",
             "",
-            nodes = count(nodes as u64),
-        )
-    }
-
-    /// The part of `text` that fits behind the numbers.
-    fn cut(&self, text: &str, indent: &str, connector: &str) -> String {
-        let before =
-            7 + 2 + self.widest + 2 + self.widest + 2 + indent.chars().count() + connector.chars().count();
-        let room = self.options.width.map_or(usize::MAX, |width| width.saturating_sub(before).max(20));
-        if text.chars().count() <= room {
-            return text.to_owned();
-        }
-        text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+        ))
     }
 }
 

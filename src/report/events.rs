@@ -10,7 +10,7 @@ use crate::event::{Event, Kind};
 use crate::events::providers;
 use crate::guid::Guid;
 
-use super::text::{count, one_line};
+use super::text::{count, json, one_line};
 
 /// Counts events.
 #[derive(Debug, Default)]
@@ -116,6 +116,5 @@ pub fn write(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
 
 /// Writes the rows as a JSON array.
 pub fn write_json(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, rows)?;
-    writeln!(out)
+    json(out, &rows)
 }

@@ -8,7 +8,7 @@ use inferno::flamegraph::{Direction, TextTruncateDirection};
 use crate::profile::{CallTree, Category};
 
 use super::folded;
-use super::text::count;
+use super::text::{count, one_line};
 
 /// What is written over the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub fn write(out: &mut impl Write, tree: &CallTree, options: &Options) -> io::Re
     }
     let mut palette = palette(tree);
     let mut inferno = inferno::flamegraph::Options::default();
-    inferno.title = options.title.clone();
-    inferno.subtitle = Some(options.subtitle.clone()).filter(|subtitle| !subtitle.is_empty());
+    inferno.title = one_line(&options.title).into_owned();
+    inferno.subtitle = Some(one_line(&options.subtitle).into_owned()).filter(|subtitle| !subtitle.is_empty());
     inferno.count_name = "samples".to_owned();
     inferno.notes = format!("{} samples", count(tree.total()));
     inferno.direction = Direction::Inverted;
@@ -80,7 +80,7 @@ fn colour(category: Category, name: &str) -> Color {
 }
 
 fn empty(out: &mut impl Write, options: &Options) -> io::Result<()> {
-    let title: String = options.title.chars().filter(|c| !matches!(c, '<' | '>' | '&')).collect();
+    let title = one_line(&options.title).replace(['<', '>', '&'], "");
     writeln!(
         out,
         r##"<?xml version="1.0" encoding="UTF-8"?>

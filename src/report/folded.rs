@@ -15,7 +15,7 @@ pub fn write(out: &mut impl Write, tree: &CallTree) -> io::Result<()> {
 }
 
 /// The lines of the format.
-pub(super) fn lines(tree: &CallTree) -> impl Iterator<Item = String> + '_ {
+pub(super) fn lines<'t>(tree: &'t CallTree<'_>) -> impl Iterator<Item = String> + 't {
     let leaves = tree.nodes().filter(|(_, node)| node.leaf > 0);
     leaves.map(|(id, node)| {
         let mut frames: Vec<String> = tree.path(id).map(name).collect();

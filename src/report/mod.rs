@@ -8,4 +8,4 @@ pub mod folded;
 pub mod info;
 mod text;
 
-pub use text::{bytes, count, duration, one_line};
+pub use text::{bytes, count, cut_stacks, duration, json, one_line};

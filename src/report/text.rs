@@ -1,6 +1,11 @@
 //! Numbers and names as text.
 
 use std::borrow::Cow;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::profile::Cut;
 
 /// A count with commas between thousands.
 pub fn count(value: u64) -> String {
@@ -36,17 +41,48 @@ pub fn bytes(size: u64) -> String {
     }
 }
 
-/// A name from a trace, made safe to show on one line: control characters become `?`.
-///
-/// A name could otherwise move a terminal's cursor, end a line of a folded file, or break an SVG.
-pub fn one_line(name: &str) -> Cow<'_, str> {
-    let odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fffe}' | '\u{ffff}');
-    if name.contains(odd) { Cow::Owned(name.replace(odd, "?")) } else { Cow::Borrowed(name) }
+/// What a limit left out of the stacks, and how to see it.
+pub fn cut_stacks(cut: &Cut) -> String {
+    let (frames, samples) = (count(cut.frames), count(cut.samples));
+    format!(
+        "{frames} frames of {samples} samples are left out: they are far more than a recording of this size should \
+         need; --no-limit shows them, if you trust it"
+    )
+}
+
+/// Text from a file, made safe to show on one line: what would move a terminal's cursor, end the line, reorder what
+/// is read, or break an SVG becomes `?`.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    if text.contains(is_unsafe) { Cow::Owned(text.replace(is_unsafe, "?")) } else { Cow::Borrowed(text) }
+}
+
+/// Control characters (C0, DEL, C1), other ends of lines, marks that change the direction of text, and what XML does
+/// not allow.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{fffe}' | '\u{ffff}')
+}
+
+/// Writes `value` as JSON for programs, which a terminal can show as well: JSON escapes only some of what
+/// [`one_line`] replaces, here it escapes all.
+pub fn json(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Result<()> {
+    let mut text = String::new();
+    for c in serde_json::to_string_pretty(value)?.chars() {
+        match c {
+            // Between values; in a string it is escaped.
+            '\n' => text.push(c),
+            // All are in the range of four digits.
+            _ if is_unsafe(c) => text += &format!("\\u{:04x}", u32::from(c)),
+            _ => text.push(c),
+        }
+    }
+    writeln!(out, "{text}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, duration, one_line};
+    use super::{bytes, count, duration, json, one_line};
 
     #[test]
     fn numbers_have_units() {
@@ -66,5 +102,17 @@ mod tests {
     fn names_stay_on_their_line() {
         assert_eq!(one_line("a\x1b[31mb\nc"), "a?[31mb?c");
         assert_eq!(one_line("Ünïcode;<T>"), "Ünïcode;<T>");
+        let marks = "\u{1b}\u{7f}\u{9b}\u{61c}\u{200e}\u{200f}\u{202a}\u{202e}\u{2066}\u{2069}\u{fffe}";
+        assert_eq!(one_line(marks), "?".repeat(marks.chars().count()));
+    }
+
+    #[test]
+    fn json_is_text_for_a_terminal_and_says_the_same() {
+        let names = ["a\u{1b}\n\u{7f}\u{9b}31m", "\u{202e}\u{2066}Ü", "plain"];
+        let mut out = Vec::new();
+        json(&mut out, &names).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.lines().all(|line| one_line(line) == line), "{text}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&text).unwrap(), names);
     }
 }

@@ -16,21 +16,29 @@ pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, 
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(because)
 }
 
+/// Runs `work` on this thread, and on as many others as are wanted and can be made: a container may allow none.
+pub(super) fn with_helpers(others: usize, work: impl Fn() + Sync) {
+    thread::scope(|scope| {
+        for _ in 0..others {
+            if thread::Builder::new().spawn_scoped(scope, &work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+}
+
 /// Does the work over all processors; answers are in the order of the work.
 pub(super) fn in_parallel<W: Sync, R: Send>(work: &[W], each: impl Fn(&W) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(work.len()));
     let threads = thread::available_parallelism().map_or(1, usize::from).min(work.len());
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = work.get(index) else { return };
-                    let result = each(item);
-                    done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
-                }
-            });
+    with_helpers(threads.saturating_sub(1), || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = work.get(index) else { return };
+            let result = each(item);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
         }
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);

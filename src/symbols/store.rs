@@ -23,7 +23,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
@@ -33,6 +32,7 @@ use super::cache::Cache;
 use super::download::Client;
 use super::key::FileKey;
 use super::lookup::{Lookup, Verify};
+use super::parallel::with_helpers;
 use super::path::{Element, SymbolPath, Tier};
 use super::search::Search;
 use super::server::Server;
@@ -239,12 +239,7 @@ impl Store {
                 }
             }
         };
-        thread::scope(|scope| {
-            for _ in 1..self.options.parallel.min(requests.len()) {
-                scope.spawn(work);
-            }
-            work();
-        });
+        with_helpers(self.options.parallel.min(requests.len()).saturating_sub(1), work);
         done.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }

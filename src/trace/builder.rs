@@ -52,6 +52,7 @@ pub struct Builder {
     /// Each sampling interval in 100 ns, with the number of samples before it.
     intervals: Vec<(usize, u32)>,
     events: u64,
+    bytes: u64,
     lost: Lost,
     span: Option<(Ticks, Ticks)>,
     kernel: KernelSpace,
@@ -94,6 +95,7 @@ impl Builder {
             join: Join::new(kernel),
             intervals: Vec::new(),
             events: 0,
+            bytes: 0,
             lost: Lost::default(),
             span: None,
             kernel,
@@ -152,6 +154,7 @@ impl Builder {
     /// Takes one event.
     pub fn event(&mut self, event: &Event<'_>) {
         self.events += 1;
+        self.bytes += event.payload.len() as u64;
         let (first, last) = self.span.unwrap_or((event.time, event.time));
         self.span = Some((first.min(event.time), last.max(event.time)));
         match decode(event) {
@@ -308,6 +311,7 @@ impl Builder {
             idle,
             unwanted: self.join.unwanted + unwanted,
             events: self.events,
+            bytes: self.bytes,
             lost,
             span: self.span,
             kernel: self.kernel,

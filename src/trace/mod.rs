@@ -61,6 +61,8 @@ pub struct Trace {
     pub unwanted: u64,
     /// All events of the recording, of any kind.
     pub events: u64,
+    /// Bytes of their payloads.
+    pub bytes: u64,
     /// What was lost.
     pub lost: Lost,
     /// The times of the first and the last event.

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
+use etwprof::profile::{CallTree, Cut, Filter, Grouping, Naming, Profile};
 use etwprof::symbols::Unnamed;
 use etwprof::trace::{Context, Parts, Sample, Trace};
 
@@ -127,6 +127,7 @@ fn the_tree_and_folded_stacks_hold_all_that_is_kept() {
         for by_thread in [false, true] {
             let tree = CallTree::new(&profile, &trace, Grouping { by_process: true, by_thread });
             assert_eq!(tree.total(), kept);
+            assert_eq!(tree.cut(), Cut::default(), "a real recording is never cut");
             oracle::assert_sums(&tree);
             oracle::assert_is_tree_of(&tree, &profile, &trace, by_thread);
         }

@@ -6,8 +6,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
+use etwprof::report::console;
+use etwprof::symbols::Unnamed;
+
 use crate::stacks::machine;
 use crate::support::command::{self, Output, etwprof};
+use crate::support::reading;
 use crate::synth::kernel::perfinfo::mark;
 use crate::synth::{Etl, Process, START};
 
@@ -338,4 +343,20 @@ fn the_tree_can_be_cut() {
     assert!(lines(&[]) < all);
     assert!(lines(&["--min-percent", "0", "--max-depth", "3"]) < all);
     assert!(lines(&["--min-percent", "0", "--threads"]) > all);
+}
+
+/// However narrow the terminal is, and however deep the tree.
+#[test]
+fn no_line_of_the_tree_is_wider_than_the_terminal() {
+    let trace = reading::file(&demo());
+    let profile = Profile::new(&trace, &Filter::default(), &Unnamed, Naming::default());
+    let tree = CallTree::new(&profile, &trace, Grouping { by_process: true, by_thread: true });
+    for width in [1, 20, 40, 80] {
+        let mut out = Vec::new();
+        let options = console::Options { min_percent: 0.5, max_depth: None, width: Some(width) };
+        console::write(&mut out, &tree, &options).unwrap();
+        let text = anstream::adapter::strip_str(std::str::from_utf8(&out).unwrap()).to_string();
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert_eq!(widest, width);
+    }
 }

@@ -10,14 +10,20 @@
 //! - [`payloads`]: every decoder, with payloads of every length;
 //! - [`buffers`]: odd buffers beside good ones;
 //! - [`seeds`]: what the fuzz targets start from;
+//! - [`multiply`]: files in which a little is shown often;
+//! - [`shrinking`]: files that become shorter while they are read;
+//! - [`names`]: names that would change a terminal;
 //! - [`blow_up`]: files made to take time or memory, given to the program under a limit.
 
 mod blow_up;
 mod buffers;
 mod cut;
 mod flipped;
+pub mod multiply;
+mod names;
 mod payloads;
 mod seeds;
+mod shrinking;
 mod wrong_files;
 
 use std::io;
@@ -68,7 +74,8 @@ fn read_all(bytes: &[u8]) -> Result<Outcome, EtlError> {
     let tree = CallTree::new(&profile, &trace, Grouping { by_process: true, by_thread: true });
     assert_eq!(tree.total(), balance.kept);
     for (_, node) in tree.nodes() {
-        let below = node.children.iter().filter_map(|child| tree.node(*child)).map(|child| child.inclusive());
+        let below =
+            tree.children(node).iter().filter_map(|child| tree.node(*child)).map(|child| child.inclusive());
         assert_eq!(node.inclusive(), node.exclusive() + below.sum::<u64>());
     }
     let mut out = Sink::default();

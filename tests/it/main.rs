@@ -25,6 +25,7 @@ mod lines_reports;
 mod lines_windows;
 #[cfg(windows)]
 mod live;
+mod output_files;
 mod payloads;
 mod r2r_hostile;
 mod r2r_image;

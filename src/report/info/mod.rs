@@ -12,7 +12,8 @@ use serde::Serialize;
 use crate::etl::{ClockKind, Damage, Recording};
 use crate::event::Ticks;
 use crate::events::clr::Sku;
-use crate::profile::{Balance, Category, Profile, Resolution, Unresolved};
+use crate::profile::{Balance, Category, Cut, Profile, Resolution, Unresolved};
+use crate::report::json;
 use crate::symbols::resolver::{ModuleReport, Symbols};
 use crate::trace::code::Host;
 use crate::trace::{Lost, Mapping, ModuleId, Process, ProcessId, Trace};
@@ -102,6 +103,8 @@ pub struct SamplesInfo {
     pub balance: Balance,
     /// The kept samples by the category of their leaf.
     pub categories: BTreeMap<Category, u64>,
+    /// Kept samples whose stacks are not whole, because the recording asked for too much.
+    pub cut: Cut,
 }
 
 /// A sampling interval.
@@ -257,7 +260,11 @@ impl Info {
             start_utc: utc(clock.base_utc),
             duration_seconds: clock.seconds(last).max(closed).max(0.0),
             events: EventsInfo { total: trace.events },
-            samples: SamplesInfo { balance: profile.balance, categories: profile.categories() },
+            samples: SamplesInfo {
+                balance: profile.balance,
+                categories: profile.categories(),
+                cut: profile.cut(),
+            },
             sampling_intervals: intervals(trace),
             lost: trace.lost.clone(),
             damaged: damage
@@ -398,8 +405,7 @@ fn modules(trace: &Trace, profile: &Profile, symbols: &Symbols) -> Vec<ModuleInf
 
 /// Writes it as JSON.
 pub fn write_json(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, info)?;
-    writeln!(out)
+    json(out, info)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::etl::ClockKind;
 use crate::events::clr::Sku;
 use crate::profile::Unresolved;
-use crate::report::{bytes, count, duration, one_line};
+use crate::report::{bytes, count, cut_stacks, duration, one_line};
 
 use super::{ClrInfo, FramesInfo, Info, ProcessInfo, RundownInfo, SamplesInfo};
 
@@ -15,7 +15,8 @@ const ROWS: usize = 15;
 /// Writes it for people.
 pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     for file in &info.files {
-        writeln!(out, "{}  {}, {} buffers", file.path, bytes(file.bytes), count(file.buffers as u64))?;
+        let (path, buffers) = (one_line(&file.path), count(file.buffers as u64));
+        writeln!(out, "{path}  {}, {buffers} buffers", bytes(file.bytes))?;
     }
     writeln!(out)?;
     let machine = &info.machine;
@@ -48,7 +49,7 @@ fn clock_name(kind: ClockKind) -> &'static str {
 }
 
 fn samples(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    let SamplesInfo { balance: samples, categories } = &info.samples;
+    let SamplesInfo { balance: samples, categories, cut } = &info.samples;
     if samples.total == 0 {
         return row(out, "samples", "none: this recording has no CPU samples");
     }
@@ -73,6 +74,9 @@ fn samples(out: &mut impl Write, info: &Info) -> io::Result<()> {
         count(stacks.none)
     );
     row(out, "stacks", &text)?;
+    if cut.samples > 0 {
+        row(out, "cut", &cut_stacks(cut))?;
+    }
     let text = format!("{} in DPCs, {} in interrupts", count(samples.dpc), count(samples.isr));
     row(out, "bystander", &text)?;
     let mut leaves: Vec<_> = categories.iter().filter(|(_, samples)| **samples > 0).collect();

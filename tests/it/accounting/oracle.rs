@@ -19,7 +19,7 @@ pub fn assert_sums(tree: &CallTree) {
     let inclusive = |ids: &[_]| ids.iter().map(|id| tree.node(*id).unwrap().inclusive()).sum::<u64>();
     assert_eq!(inclusive(tree.roots()), tree.total());
     for (_, node) in tree.nodes() {
-        assert_eq!(node.inclusive(), node.exclusive() + inclusive(&node.children));
+        assert_eq!(node.inclusive(), node.exclusive() + inclusive(tree.children(node)));
         assert!(node.inclusive() > 0, "no node without a sample");
     }
 }

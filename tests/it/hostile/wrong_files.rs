@@ -86,6 +86,29 @@ fn archives_that_hold_no_recording() {
     }
 }
 
+/// Two members, one of which claims the bytes of the other.
+#[test]
+fn archives_whose_members_overlap() {
+    let mut bytes = zipped(&[("a.etl", &[7; 4000]), ("b.etl", &[7; 4000])]);
+    let entries: Vec<usize> =
+        (0..bytes.len() - 4).filter(|at| bytes[*at..].starts_with(b"PK\x01\x02")).collect();
+    // Where its local header is, at byte 42 of an entry of the directory.
+    let second = entries[1] + 42;
+    bytes[second..second + 4].copy_from_slice(&0u32.to_le_bytes());
+    refused(&written("two.zip", &bytes).path().join("two.zip"), &["overlaps", ".etl"]);
+}
+
+#[test]
+fn the_cause_is_said_once() {
+    let whole = zipped(&[("a.etl", &[7; 4000])]);
+    let folder = written("cut.zip", &whole[..whole.len() - 30]);
+    let output = etwprof(["info".as_ref(), folder.path().join("cut.zip").as_os_str()]);
+    let (_, cause) = output.stderr.trim_end().rsplit_once(": ").unwrap();
+    assert_eq!(output.stderr.matches(cause).count(), 1, "{}", output.stderr);
+    let missing = etwprof(["info", "missing.etl"]).stderr;
+    assert!(missing.to_lowercase().matches("no such file").count() == 1, "{missing}");
+}
+
 /// Zeros pack a thousand times. The archive is refused by what it claims, and by what it unpacks to if it lies.
 #[test]
 fn a_zip_bomb() {

@@ -1,0 +1,82 @@
+//! Signals that end the program while a file is half written: the file goes first.
+
+#[cfg(unix)]
+pub(super) use unix::Interrupt;
+
+#[cfg(unix)]
+mod unix {
+    use std::io::{self, Write};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::{flag, low_level};
+
+    /// While it lives, a signal is kept until [`Interrupt::obey`], and ends the writing.
+    pub(in crate::cli::output) struct Interrupt {
+        /// Signals end the program at once, as ever.
+        at_once: Arc<AtomicBool>,
+        /// The signal that came; 0 for none.
+        came: Arc<AtomicUsize>,
+    }
+
+    impl Interrupt {
+        pub(in crate::cli::output) fn listen() -> io::Result<Interrupt> {
+            let interrupt = Interrupt { at_once: Arc::default(), came: Arc::default() };
+            for signal in [SIGINT, SIGTERM, SIGHUP] {
+                flag::register_conditional_default(signal, Arc::clone(&interrupt.at_once))?;
+                flag::register_usize(signal, Arc::clone(&interrupt.came), signal as usize)?;
+            }
+            Ok(interrupt)
+        }
+
+        /// Refuses to write once a signal came.
+        pub(in crate::cli::output) fn guard<W: Write>(&self, out: W) -> Guarded<W> {
+            Guarded { out, came: Arc::clone(&self.came) }
+        }
+
+        /// Ends the program by the signal that came, if one did. Nothing half written may be left by now.
+        pub(in crate::cli::output) fn obey(&self) {
+            self.at_once.store(true, SeqCst);
+            let came = self.came.load(SeqCst);
+            if came != 0 {
+                let _ends_the_program = low_level::emulate_default_handler(came as i32);
+            }
+        }
+    }
+
+    pub(in crate::cli::output) struct Guarded<W> {
+        out: W,
+        came: Arc<AtomicUsize>,
+    }
+
+    impl<W: Write> Write for Guarded<W> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            match self.came.load(SeqCst) {
+                0 => self.out.write(bytes),
+                _ => Err(io::Error::other("a signal came")),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.out.flush()
+        }
+    }
+}
+
+/// Ctrl-C ends the program on a thread of its own, which knows of no file.
+#[cfg(not(unix))]
+pub(super) struct Interrupt;
+
+#[cfg(not(unix))]
+impl Interrupt {
+    pub(super) fn listen() -> std::io::Result<Interrupt> {
+        Ok(Interrupt)
+    }
+
+    pub(super) fn guard<W>(&self, out: W) -> W {
+        out
+    }
+
+    pub(super) fn obey(&self) {}
+}
