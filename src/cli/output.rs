@@ -42,6 +42,35 @@ fn by_ending(path: &Path) -> Result<Format> {
     }
 }
 
+/// Fails where a file cannot be written, without writing it: for work that takes long or cannot be repeated.
+pub(super) fn check(path: &Path) -> Result<()> {
+    let context = || format!("-o: cannot write {}", path.display());
+    if path.is_dir() {
+        bail!("-o: {} is a folder; name a file in it", path.display());
+    }
+    let directory = directory_of(path);
+    if !directory.is_dir() {
+        bail!(
+            "-o: cannot write {}: there is no folder {}; create it, or name another",
+            path.display(),
+            directory.display()
+        );
+    }
+    if path.exists() && !path.is_file() {
+        return Ok(());
+    }
+    if path.exists() {
+        File::options().write(true).open(path).with_context(context)?;
+    }
+    // What is written later is written beside it first.
+    tempfile::Builder::new().prefix(".etwprof-").tempfile_in(directory).with_context(context)?;
+    Ok(())
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Gives `write` the file at `path`, or stdout. A file is written beside its place and moved there when it is whole.
 pub(super) fn write(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let Some(path) = path else {
@@ -56,7 +85,7 @@ pub(super) fn write(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> i
         write(&mut out).and_then(|()| out.flush()).with_context(context)?;
         return Ok(());
     }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(path);
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     {
