@@ -125,6 +125,10 @@ pub(crate) struct Live {
     #[arg(long, requires = "run")]
     pub(crate) forward_exit_code: bool,
 
+    /// Write every call, time and count of the recording to this file, for a report of a fault
+    #[arg(long, value_name = "FILE")]
+    pub(crate) diagnose: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) output: Output,
 
@@ -134,7 +138,7 @@ pub(crate) struct Live {
     #[command(flatten)]
     pub(crate) symbols: Symbols,
 
-    /// Run this program and profile it
+    /// Run this program and profile it; without -o its stdout goes to stderr, for stdout has the result
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["all", "pid", "name"])]
     pub(crate) run: Vec<OsString>,
 }

@@ -13,6 +13,7 @@ use super::{load, output, say, symbols};
 pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
     let format = args.output.format()?;
     args.output.check(&args.files)?;
+    symbols::check(&args.symbols)?;
     let loaded = load::trace(&args.files, quiet)?;
     load::warn(&loaded, quiet);
     if loaded.trace.sample_count() == 0 {
@@ -26,10 +27,12 @@ pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
         files: &args.files,
         format,
         path: args.output.path.as_deref(),
+        fallback: None,
         filter: &load::filter(&args.filter),
         tree: &args.tree,
         symbols: &args.symbols,
         title: &name,
+        nothing_left: &|balance| format!("no sample is left; {}", why_empty(balance)),
     };
     view.show(&loaded.trace, quiet)
 }
@@ -40,11 +43,15 @@ pub(super) struct View<'a> {
     pub(super) files: &'a [PathBuf],
     pub(super) format: Format,
     pub(super) path: Option<&'a Path>,
+    /// Where it is kept if it cannot be written there, of a recording that is nowhere else.
+    pub(super) fallback: Option<PathBuf>,
     pub(super) filter: &'a Filter,
     pub(super) tree: &'a args::Tree,
     pub(super) symbols: &'a args::Symbols,
     /// What was recorded, for the head of a picture.
     pub(super) title: &'a str,
+    /// Why the filter kept no sample.
+    pub(super) nothing_left: &'a dyn Fn(&Balance) -> String,
 }
 
 impl View<'_> {
@@ -54,21 +61,32 @@ impl View<'_> {
         let named = symbols::named(trace, self.files, self.filter, limit, self.symbols, quiet)?;
         let profile = &named.profile;
         if profile.samples.is_empty() && !self.filter.keeps_all() {
-            bail!("no sample is left; {}", why_empty(&profile.balance));
+            bail!((self.nothing_left)(&profile.balance));
         }
         let grouping = Grouping { by_process: true, by_thread: self.tree.threads };
         let tree = CallTree::new(profile, trace, grouping);
-        output::write(self.path, |mut out| match self.format {
-            Format::Folded => folded::write(&mut out, &tree),
-            Format::Svg => flamegraph::write(&mut out, &tree, &self.titles(trace, profile)),
-            Format::Tree => {
-                let width = if self.path.is_none() { output::terminal_width() } else { None };
-                let (min_percent, max_depth) = (self.tree.min_percent, self.tree.max_depth);
-                console::write(&mut out, &tree, &console::Options { min_percent, max_depth, width })
+        let write = |path: Option<&Path>| {
+            output::write(path, |mut out| match self.format {
+                Format::Folded => folded::write(&mut out, &tree),
+                Format::Svg => flamegraph::write(&mut out, &tree, &self.titles(trace, profile)),
+                Format::Tree => {
+                    let width = if path.is_none() { output::terminal_width() } else { None };
+                    let (min_percent, max_depth) = (self.tree.min_percent, self.tree.max_depth);
+                    console::write(&mut out, &tree, &console::Options { min_percent, max_depth, width })
+                }
+            })
+        };
+        match (write(self.path), &self.fallback) {
+            (Err(error), Some(second)) if self.path.is_some() => {
+                return Err(match write(Some(second)) {
+                    Ok(()) => error.context(format!("the result is kept in {}", second.display())),
+                    Err(_) => error,
+                });
             }
-        })?;
+            (written, _) => written?,
+        }
         if !quiet {
-            symbols::closing_lines(trace, &named);
+            symbols::closing_lines(trace, &named, self.files.is_empty());
             if tree.cut().samples > 0 {
                 say::warning(cut_stacks(&tree.cut()));
             }

@@ -1,5 +1,8 @@
-//! Profiling live. The work is in the modules below, for Windows; other systems are told what they can do.
+//! Profiling live. The work is in the modules below, for Windows; other systems say what they can do. The texts are
+//! tested on every system.
 
+#[cfg(windows)]
+mod diagnose;
 #[cfg(windows)]
 mod local_images;
 #[cfg(windows)]
@@ -12,6 +15,8 @@ mod sessions;
 mod status;
 #[cfg(windows)]
 mod targets;
+#[cfg(any(windows, test))]
+mod words;
 
 #[cfg(windows)]
 pub(super) use record::run;

@@ -27,8 +27,8 @@ impl Output {
         }
     }
 
-    /// Refuses to write over one of `inputs`, under whatever name, and into a folder that is not there. Work that
-    /// takes long asks before it begins.
+    /// Fails where the file cannot be written, without writing it, and where it is one of `inputs` under whatever name.
+    /// Work that takes long or cannot be repeated asks before it begins.
     pub(super) fn check(&self, inputs: &[PathBuf]) -> Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         // Opening a pipe would wait for its other end.
@@ -42,9 +42,23 @@ impl Output {
                 }
             }
         }
-        let folder = folder_of(path);
+        let context = || format!("-o: cannot write {}", path.display());
+        if path.is_dir() {
+            bail!("-o: {} is a folder; name a file in it", path.display());
+        }
+        let target = behind_links(path).with_context(context)?;
+        let folder = folder_of(&target);
         if !folder.is_dir() {
-            bail!("cannot write {}: there is no folder {}", path.display(), folder.display());
+            let (path, folder) = (path.display(), folder.display());
+            bail!("-o: cannot write {path}: there is no folder {folder}; create it, or name another");
+        }
+        // A pipe or a device is opened only once there is something to write.
+        if target.is_file() {
+            OpenOptions::new().write(true).open(&target).with_context(context)?;
+        }
+        if target.is_file() || !target.exists() {
+            // What is written later is written beside it first.
+            tempfile::Builder::new().prefix(".etwprof-").tempfile_in(folder).with_context(context)?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use etwprof::etl;
 use etwprof::profile::{Filter, Limit, Naming, Profile};
 use etwprof::report::{bytes, count, json, one_line};
-use etwprof::symbols::lookup::Attempt;
+use etwprof::symbols::lookup::{Attempt, Outcome};
 use etwprof::symbols::path::{Element, SymbolPath, Tier};
 use etwprof::symbols::resolver::{self, Hit, ModuleReport, Options, Symbols};
 use etwprof::symbols::sources::SourceReport;
@@ -68,11 +68,9 @@ pub(super) fn named(
         lines: args.lines,
         limits: if limit == Limit::NONE { Limits::NONE } else { Limits::default() },
     };
-    if let Some(missing) = args.images.iter().find(|folder| !folder.is_dir()) {
-        bail!("--images: {} is not a folder", missing.display());
-    }
+    let path = checked_path(args)?;
     let archives = files.iter().filter(|file| etl::is_archive(file));
-    let path = symbol_path(&args.symbols)?.behind_trees(args.images.iter().cloned());
+    let path = path.behind_trees(args.images.iter().cloned());
     let path = path.behind_archives(archives.cloned());
     let store = store(&path, args.offline, args.retry_failed);
     let talk = Talk::new(&path, args.offline, quiet);
@@ -80,6 +78,21 @@ pub(super) fn named(
     let symbols = resolver::resolve(trace, hits.collect(), &wanted.places(), &store, &options, &on_progress);
     talk.done();
     Ok(Named { profile: profile(&symbols, naming), symbols })
+}
+
+/// Fails where [`named`] would fail for these flags, before there is something to lose.
+pub(super) fn check(args: &args::Symbols) -> Result<()> {
+    if !args.no_symbols {
+        checked_path(args)?;
+    }
+    Ok(())
+}
+
+fn checked_path(args: &args::Symbols) -> Result<SymbolPath> {
+    if let Some(missing) = args.images.iter().find(|folder| !folder.is_dir()) {
+        bail!("--images: {} is not a folder", missing.display());
+    }
+    symbol_path(&args.symbols)
 }
 
 /// `--symbols`, then `_NT_SYMBOL_PATH`, or Microsoft's server where that is not set.
@@ -168,8 +181,8 @@ impl Talk {
 }
 
 /// How much of the profile has names, the files that were found and not used, and the modules that hurt most, on
-/// stderr.
-pub(super) fn closing_lines(trace: &Trace, named: &Named) {
+/// stderr. `live`: there is no file that another command could be given.
+pub(super) fn closing_lines(trace: &Trace, named: &Named, live: bool) {
     const SHOWN: usize = 3;
     let without: Vec<_> = named.symbols.sources.iter().filter(|report| !report.is_used()).collect();
     without.iter().take(SHOWN).for_each(|report| without_lines(report));
@@ -211,12 +224,28 @@ pub(super) fn closing_lines(trace: &Trace, named: &Named) {
     for report in unnamed.iter().take(SHOWN) {
         let name = trace.module(report.module).map_or("", |module| module.file_name());
         let share = percent(report.samples, kept);
-        let cure = report.verdict.cure().map(|cure| format!("; {cure}")).unwrap_or_default();
+        let cure = if live { live_cure(&report.verdict) } else { report.verdict.cure() };
+        let cure = cure.map(|cure| format!("; {cure}")).unwrap_or_default();
         say::note(format_args!("  {name} ({share:.1}% of samples): {}{cure}", report.verdict));
     }
     let hidden = wrong.len().saturating_sub(SHOWN) + unnamed.len().saturating_sub(SHOWN);
     if hidden > 0 {
-        say::note(format_args!("  {hidden} more; `etwprof symbols` lists all"));
+        let all = if live { "" } else { "; `etwprof symbols` lists all" };
+        say::note(format_args!("  {hidden} more{all}"));
+    }
+}
+
+/// The cure of a module of a recording that is not in a file.
+fn live_cure(verdict: &Verdict) -> Option<&'static str> {
+    let offline = |attempt: &Option<Attempt>| {
+        attempt.as_ref().is_some_and(|attempt| attempt.outcome == Outcome::Offline)
+    };
+    match verdict {
+        Verdict::NoId { .. } => Some("name the folder of its image by --images"),
+        Verdict::NotFound { reason } | Verdict::ExportsOnly { pdb: reason, .. } if offline(reason) => {
+            Some("leave out --offline")
+        }
+        _ => verdict.cure(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! [`io::Write`](std::io::Write).
 
 pub mod console;
+pub mod diagnosis;
 pub mod events;
 pub mod flamegraph;
 pub mod folded;

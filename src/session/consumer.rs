@@ -17,8 +17,8 @@ use crate::event::{Event, Kind, Pointer, Ticks};
 use crate::guid::Guid;
 
 use super::error::SessionError;
-use super::etw;
 use super::pipeline::Feed;
+use super::{etw, journal};
 
 /// A session that is being read.
 #[derive(Debug)]
@@ -75,14 +75,20 @@ pub(super) fn open(session: &str) -> Result<(Opened, LogHeader), SessionError> {
     log.Anonymous2.EventRecordCallback = Some(on_event);
     log.BufferCallback = Some(on_buffer);
     log.Context = reader.as_ptr().cast();
-    // SAFETY: the structure and the name live through the call; the context lives until ProcessTrace has returned.
-    let handle = unsafe { OpenTraceW(&mut log) };
-    // The invalid handle, and what a 32-bit system gives for it.
-    if handle.Value == u64::MAX || handle.Value == u64::from(u32::MAX) {
-        // SAFETY: reads a value of this thread.
-        let code = unsafe { GetLastError() };
-        return Err(SessionError::call("read a session", code));
-    }
+    let mut handle = PROCESSTRACE_HANDLE { Value: u64::MAX };
+    let opening = || {
+        // SAFETY: the structure and the name live through the call; the context lives until ProcessTrace has returned.
+        handle = unsafe { OpenTraceW(&mut log) };
+        // The invalid handle, and what a 32-bit system gives for it.
+        if handle.Value == u64::MAX || handle.Value == u64::from(u32::MAX) {
+            // SAFETY: reads a value of this thread.
+            let code = unsafe { GetLastError() };
+            return Err(SessionError::call("read a session", code));
+        }
+        Ok(())
+    };
+    journal::call("OpenTraceW", || format!("{session}, real time, event records, raw timestamps"), opening)?;
+    journal::fact(&format!("LOGFILE header of {session}"), || logfile_header(&log));
     let header = LogHeader {
         processors: log.LogfileHeader.NumberOfProcessors,
         os_build: log.LogfileHeader.ProviderVersion,
@@ -90,6 +96,32 @@ pub(super) fn open(session: &str) -> Result<(Opened, LogHeader), SessionError> {
     };
     opened.handle = Some(handle.Value);
     Ok((opened, header))
+}
+
+/// Every field of the header, for the journal: which of them a live session fills in is documented for few.
+fn logfile_header(log: &EVENT_TRACE_LOGFILEW) -> String {
+    let h = &log.LogfileHeader;
+    // SAFETY: the arms of the unions are plain integers.
+    let (version, lost, pointer, start, cpu) = unsafe {
+        let detail = h.Anonymous2.Anonymous;
+        (
+            h.Anonymous1.Version,
+            detail.EventsLost,
+            detail.PointerSize,
+            detail.StartBuffers,
+            detail.CpuSpeedInMHz,
+        )
+    };
+    let (buffer, build, processors) = (h.BufferSize, h.ProviderVersion, h.NumberOfProcessors);
+    let (began, ended, boot) = (h.StartTime, h.EndTime, h.BootTime);
+    let (frequency, resolution, mode) = (h.PerfFreq, h.TimerResolution, h.LogFileMode);
+    let (clock, written, buffers_lost) = (h.ReservedFlags, h.BuffersWritten, h.BuffersLost);
+    format!(
+        "BufferSize {buffer} Version {version:#x} ProviderVersion {build} NumberOfProcessors {processors} \
+         PointerSize {pointer} PerfFreq {frequency} ReservedFlags (clock) {clock} StartTime {began} EndTime {ended} \
+         BootTime {boot} TimerResolution {resolution} LogFileMode {mode:#x} BuffersWritten {written} \
+         StartBuffers {start} CpuSpeedInMHz {cpu} EventsLost {lost} BuffersLost {buffers_lost}"
+    )
 }
 
 impl Opened {
@@ -103,7 +135,8 @@ impl Opened {
             let open = PROCESSTRACE_HANDLE { Value: handle };
             // SAFETY: the handle is open. `opened` keeps the context alive, and only the callbacks, which come on this
             // thread, touch it while this runs.
-            let status = unsafe { ProcessTrace(&open, 1, std::ptr::null(), std::ptr::null()) };
+            let process = || unsafe { ProcessTrace(&open, 1, std::ptr::null(), std::ptr::null()) };
+            let status = journal::call("ProcessTrace", || format!("handle {handle:#x}"), process);
             // The consumer closes the handle: closing is how it makes a call that goes on return.
             opened.handle = None;
             status
@@ -165,7 +198,8 @@ impl Drop for Consumer {
 /// Closes a handle of OpenTraceW; false if the system refuses.
 fn close(handle: u64) -> bool {
     // SAFETY: the handle is from OpenTraceW and is closed once.
-    let status = unsafe { CloseTrace(PROCESSTRACE_HANDLE { Value: handle }) };
+    let close = || unsafe { CloseTrace(PROCESSTRACE_HANDLE { Value: handle }) };
+    let status = journal::call("CloseTrace", || format!("handle {handle:#x}"), close);
     // Pending: ProcessTrace returns soon.
     matches!(status, ERROR_SUCCESS | ERROR_CTX_CLOSE_PENDING)
 }

@@ -41,6 +41,17 @@ impl SessionError {
         SessionError::Call { doing, code: win32(code) }
     }
 
+    /// What failed and why, without a cure: for whoever has one that fits better.
+    pub fn cause(&self) -> String {
+        match self {
+            SessionError::Call { doing, code } => match reason(doing, *code) {
+                Some((_, cause, _)) => format!("cannot {doing}: {cause} (error {code})"),
+                None => self.to_string(),
+            },
+            other => other.to_string(),
+        }
+    }
+
     /// The Win32 error code of a failed call.
     pub fn code(&self) -> Option<u32> {
         match self {
@@ -77,16 +88,21 @@ struct Reason<'a>(&'a str, u32);
 impl fmt::Display for Reason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Reason(doing, code) = *self;
-        let reasons = match doing {
-            ENABLE => OF_PROVIDERS,
-            SET_INTERVAL => OF_INTERVAL,
-            _ => &[],
-        };
-        match reasons.iter().chain(REASONS).find(|(known, ..)| *known == code) {
+        match reason(doing, code) {
             Some((_, cause, cure)) => write!(f, "{cause} (error {code}); {cure}"),
             None => write!(f, "{}", std::io::Error::from_raw_os_error(code as i32)),
         }
     }
+}
+
+/// Code, cause, cure, where they are known.
+fn reason(doing: &str, code: u32) -> Option<&'static (u32, &'static str, &'static str)> {
+    let reasons = match doing {
+        ENABLE => OF_PROVIDERS,
+        SET_INTERVAL => OF_INTERVAL,
+        _ => &[],
+    };
+    reasons.iter().chain(REASONS).find(|(known, ..)| *known == code)
 }
 
 const RIGHTS: &str = "run etwprof from an elevated prompt (Run as administrator), or let an administrator `etwprof grant` it once";
@@ -152,5 +168,7 @@ mod tests {
         assert_eq!(text(0x8007_00aa), text(170));
         assert!(text(0x8007_00aa).contains("another profiler"), "{}", text(170));
         assert!(text(2).starts_with("cannot start the kernel session: "));
+        let cause = SessionError::call("stop a session", 5).cause();
+        assert_eq!(cause, "cannot stop a session: access is denied (error 5)");
     }
 }

@@ -20,10 +20,11 @@ use windows_sys::core::GUID;
 use crate::guid::Guid;
 
 use super::access::is_denied;
+use super::diagnosis::Phase;
 use super::error::{
-    ALREADY_EXISTS, BUSY, ENABLE, INVALID_PARAMETER, NO_SUCH_SESSION, SET_INTERVAL, SessionError,
+    ALREADY_EXISTS, BUSY, ENABLE, INVALID_PARAMETER, NO_SUCH_SESSION, SET_INTERVAL, SessionError, TIMEOUT,
 };
-use super::guids;
+use super::{guids, journal};
 
 /// Buffers of a session.
 #[derive(Clone, Copy, Debug)]
@@ -36,11 +37,15 @@ pub(super) struct Buffers {
     pub(super) maximum: u32,
 }
 
+/// What ferrisetw calls to start a session.
+const START: &str = "StartTraceW, OpenTraceW";
+
 /// Starts a session in system-logger mode with nothing switched on.
 pub(super) fn start_kernel(name: &str, buffers: Buffers) -> Result<(), SessionError> {
     const DOING: &str = "start the kernel session";
     let builder = KernelTrace::new().named(name.to_owned()).set_trace_properties(properties(buffers));
-    started(builder.start(), DOING).or_else(|error| {
+    let arguments = || format!("{name}, system logger, {buffers:?}");
+    journal::call(START, arguments, || started(builder.start(), DOING)).or_else(|error| {
         as_granted(error, name, guids::KERNEL_SESSION, EVENT_TRACE_SYSTEM_LOGGER_MODE, buffers)
     })
 }
@@ -49,7 +54,9 @@ pub(super) fn start_kernel(name: &str, buffers: Buffers) -> Result<(), SessionEr
 pub(super) fn start_user(name: &str, buffers: Buffers) -> Result<(), SessionError> {
     const DOING: &str = "start the CLR session";
     let builder = UserTrace::new().named(name.to_owned()).set_trace_properties(properties(buffers));
-    started(builder.start(), DOING).or_else(|error| as_granted(error, name, guids::CLR_SESSION, 0, buffers))
+    let arguments = || format!("{name}, {buffers:?}");
+    journal::call(START, arguments, || started(builder.start(), DOING))
+        .or_else(|error| as_granted(error, name, guids::CLR_SESSION, 0, buffers))
 }
 
 fn started<T: TraceTrait>(
@@ -97,6 +104,7 @@ fn start_as(
     buffers: Buffers,
 ) -> Result<(), SessionError> {
     const QPC: u32 = 1;
+    let arguments = || format!("{name} with the GUID {session}, mode {mode:#x}, {buffers:?}");
     let name = wide(name);
     let mut block = Block::new();
     let properties = &mut block.properties;
@@ -112,7 +120,8 @@ fn start_as(
     properties.LogFileNameOffset = 0;
     let mut handle = CONTROLTRACE_HANDLE { Value: 0 };
     // SAFETY: the name ends with 0; the block is as large as its BufferSize says; all live through the call.
-    let status = unsafe { StartTraceW(&mut handle, name.as_ptr(), &raw mut block.properties) };
+    let start = || unsafe { StartTraceW(&mut handle, name.as_ptr(), &raw mut block.properties) };
+    let status = journal::call("StartTraceW", arguments, start);
     check(doing, status)
 }
 
@@ -204,12 +213,23 @@ impl Block {
 }
 
 fn control(doing: &'static str, name: &str, code: u32) -> Result<Properties, SessionError> {
+    let arguments = || format!("{name}, {}", control_name(code));
     let name = wide(name);
     let mut block = Block::new();
     let handle = CONTROLTRACE_HANDLE { Value: 0 };
     // SAFETY: the name ends with 0; the block is as large as its BufferSize says and lives through the call.
-    let status = unsafe { ControlTraceW(handle, name.as_ptr(), &raw mut block.properties, code) };
+    let control = || unsafe { ControlTraceW(handle, name.as_ptr(), &raw mut block.properties, code) };
+    let status = journal::call("ControlTraceW", arguments, control);
     check(doing, status).map(|()| block.read())
+}
+
+fn control_name(code: u32) -> &'static str {
+    match code {
+        EVENT_TRACE_CONTROL_QUERY => "QUERY",
+        EVENT_TRACE_CONTROL_STOP => "STOP",
+        EVENT_TRACE_CONTROL_FLUSH => "FLUSH",
+        _ => "another",
+    }
 }
 
 pub(super) fn query(name: &str) -> Result<Properties, SessionError> {
@@ -239,7 +259,8 @@ pub(super) fn all() -> Result<Vec<Properties>, SessionError> {
             blocks.iter_mut().map(|block| &raw mut block.properties).collect();
         let mut count = 0;
         // SAFETY: `room` pointers to blocks that are as large as their BufferSize says; all live through the call.
-        let status = unsafe { QueryAllTracesW(pointers.as_mut_ptr(), room as u32, &mut count) };
+        let ask = || unsafe { QueryAllTracesW(pointers.as_mut_ptr(), room as u32, &mut count) };
+        let status = journal::call("QueryAllTracesW", || format!("room for {room}"), ask);
         if status != MORE_DATA {
             check("list the sessions", status)?;
         }
@@ -268,7 +289,6 @@ pub(super) fn enable(
     pids: &[u32],
     patience: Duration,
 ) -> Result<(), SessionError> {
-    const TIMEOUT: u32 = 1460;
     // The filter is an array of ULONGs (ferrisetw's has u16s, so it cannot be used).
     let mut filter = EVENT_FILTER_DESCRIPTOR {
         Ptr: pids.as_ptr() as u64,
@@ -282,29 +302,47 @@ pub(super) fn enable(
         FilterDescCount: u32::from(filtered),
         ..Default::default()
     };
-    let call = |parameters: &ENABLE_TRACE_PARAMETERS| {
-        // SAFETY: provider and parameters, with the filter and its pids, live through the call, which copies them.
-        unsafe {
-            EnableTraceEx2(
-                CONTROLTRACE_HANDLE { Value: session },
-                &guid(provider.id),
-                EVENT_CONTROL_CODE_ENABLE_PROVIDER,
-                provider.level,
-                provider.keywords,
-                0,
-                patience.as_millis() as u32,
-                parameters,
-            )
-        }
-    };
-    let mut status = call(&parameters);
+    let mut status = enable_with(session, provider, pids, patience, &parameters);
     if status == INVALID_PARAMETER {
         // Filters by process, and this version of the structure, came with Windows 8.1.
-        status =
-            call(&ENABLE_TRACE_PARAMETERS { Version: ENABLE_TRACE_PARAMETERS_VERSION, ..Default::default() });
+        parameters =
+            ENABLE_TRACE_PARAMETERS { Version: ENABLE_TRACE_PARAMETERS_VERSION, ..Default::default() };
+        status = enable_with(session, provider, &[], patience, &parameters);
     }
     // The provider is on, and a program that hangs has not been called yet.
     if status == TIMEOUT { Ok(()) } else { check(ENABLE, status) }
+}
+
+/// `pids` are those in the filter of `parameters`.
+fn enable_with(
+    session: u64,
+    provider: Provider,
+    pids: &[u32],
+    patience: Duration,
+    parameters: &ENABLE_TRACE_PARAMETERS,
+) -> u32 {
+    let Provider { id, level, keywords } = provider;
+    let version = parameters.Version;
+    let arguments = || {
+        format!(
+            "session {session:#x}, provider {id}, enable, level {level}, keywords {keywords:#x}, parameters version \
+             {version}, processes {pids:?}, time-out {patience:?}"
+        )
+    };
+    // SAFETY: provider and parameters, with the filter and its pids, live through the call, which copies them.
+    let enable = || unsafe {
+        EnableTraceEx2(
+            CONTROLTRACE_HANDLE { Value: session },
+            &guid(provider.id),
+            EVENT_CONTROL_CODE_ENABLE_PROVIDER,
+            provider.level,
+            provider.keywords,
+            0,
+            patience.as_millis() as u32,
+            parameters,
+        )
+    };
+    journal::call("EnableTraceEx2", arguments, enable)
 }
 
 /// The profile source of the timer.
@@ -315,7 +353,7 @@ pub(super) fn sampling_interval() -> Result<u32, SessionError> {
     let mut info = TRACE_PROFILE_INTERVAL { Source: TIMER, Interval: 0 };
     let mut length = 0;
     // SAFETY: the length is that of the structure, which lives through the call.
-    let status = unsafe {
+    let ask = || unsafe {
         TraceQueryInformation(
             CONTROLTRACE_HANDLE { Value: 0 },
             TraceSampledProfileIntervalInfo,
@@ -324,27 +362,68 @@ pub(super) fn sampling_interval() -> Result<u32, SessionError> {
             &mut length,
         )
     };
+    let arguments = || "SampledProfileIntervalInfo".to_owned();
+    let status = journal::call("TraceQueryInformation", arguments, ask);
+    journal::fact("sampling interval as read, 100 ns", || info.Interval.to_string());
     check("read the sampling interval", status).map(|()| info.Interval)
 }
 
 /// Sets the machine's sampling interval, in 100 ns.
 pub(super) fn set_sampling_interval(interval: u32) -> Result<(), SessionError> {
     let info = TRACE_PROFILE_INTERVAL { Source: TIMER, Interval: interval };
-    set(SET_INTERVAL, 0, TraceSampledProfileIntervalInfo, &[info])
+    let arguments = || format!("SampledProfileIntervalInfo, {interval} x 100 ns");
+    set(SET_INTERVAL, 0, TraceSampledProfileIntervalInfo, &[info], arguments)
 }
 
 /// Asks for a stack with each of these events (task GUID and type).
 pub(super) fn trace_stacks(session: u64, events: &[(Guid, u8)]) -> Result<(), SessionError> {
-    let events: Vec<CLASSIC_EVENT_ID> = events
+    let arguments = || format!("session {session:#x}, StackTracingInfo, {events:?}");
+    let ids: Vec<CLASSIC_EVENT_ID> = events
         .iter()
         .map(|(task, kind)| CLASSIC_EVENT_ID { EventGuid: guid(*task), Type: *kind, Reserved: [0; 7] })
         .collect();
-    until_free(|| set("ask for stacks", session, TraceStackTracingInfo, &events))
+    until_free(|| set("ask for stacks", session, TraceStackTracingInfo, &ids, arguments))
 }
 
 /// Switches kernel events on, by group masks.
 pub(super) fn enable_kernel(session: u64, masks: [u32; 8]) -> Result<(), SessionError> {
-    until_free(|| set("switch the kernel's events on", session, TraceSystemTraceEnableFlagsInfo, &masks))
+    let arguments = || format!("session {session:#x}, SystemTraceEnableFlagsInfo, {masks:x?}");
+    let is_on = masks.iter().any(|mask| *mask != 0);
+    if is_on {
+        // Before the call: records come while it goes on.
+        journal::phase(Phase::FirstSecond);
+    }
+    const DOING: &str = "switch the kernel's events on";
+    let result = until_free(|| set(DOING, session, TraceSystemTraceEnableFlagsInfo, &masks, arguments));
+    if !is_on {
+        journal::phase(Phase::Off);
+    }
+    read_masks_back(session);
+    result
+}
+
+/// For the journal alone: what the system made of the masks. Whether it can be asked is not documented.
+fn read_masks_back(session: u64) {
+    if !journal::is_on() {
+        return;
+    }
+    let (mut masks, mut length) = ([0_u32; 8], 0);
+    // SAFETY: the length is that of the masks, which live through the call.
+    let ask = || unsafe {
+        TraceQueryInformation(
+            CONTROLTRACE_HANDLE { Value: session },
+            TraceSystemTraceEnableFlagsInfo,
+            masks.as_mut_ptr().cast(),
+            size_of_val(&masks) as u32,
+            &mut length,
+        )
+    };
+    let arguments = || format!("session {session:#x}, SystemTraceEnableFlagsInfo");
+    let status = journal::call("TraceQueryInformation", arguments, ask);
+    journal::fact("kernel event masks as read", || match status {
+        0 => format!("{masks:x?} ({length} bytes)"),
+        code => format!("refused with {code}"),
+    });
 }
 
 /// Tries again where somebody holds the sampling source: security products do so for moments.
@@ -366,9 +445,10 @@ fn set<T: Copy>(
     session: u64,
     class: TRACE_QUERY_INFO_CLASS,
     data: &[T],
+    arguments: impl FnOnce() -> String,
 ) -> Result<(), SessionError> {
     // SAFETY: the length is that of the slice, which lives through the call.
-    let status = unsafe {
+    let set = || unsafe {
         TraceSetInformation(
             CONTROLTRACE_HANDLE { Value: session },
             class,
@@ -376,7 +456,7 @@ fn set<T: Copy>(
             size_of_val(data) as u32,
         )
     };
-    check(doing, status)
+    check(doing, journal::call("TraceSetInformation", arguments, set))
 }
 
 pub(super) fn check(doing: &'static str, status: u32) -> Result<(), SessionError> {

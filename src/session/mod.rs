@@ -21,8 +21,12 @@
 
 pub mod access;
 mod batch;
+pub mod diagnosis;
 pub mod guids;
 mod pipeline;
+pub mod program;
+mod status;
+mod tally;
 mod window;
 
 #[cfg(windows)]
@@ -35,6 +39,8 @@ mod etw;
 mod host;
 #[cfg(windows)]
 mod interval;
+#[cfg(windows)]
+pub mod journal;
 mod missing;
 #[cfg(windows)]
 pub mod process;
@@ -42,6 +48,8 @@ pub mod process;
 mod recorder;
 #[cfg(windows)]
 pub mod running;
+#[cfg(windows)]
+mod system;
 #[cfg(windows)]
 pub mod undo;
 
@@ -51,5 +59,7 @@ pub use host::Host;
 pub use missing::Missing;
 pub use pipeline::{Counters, Drained, Feed, Pipeline, Sink};
 #[cfg(windows)]
-pub use recorder::{Losses, Options, ProfileFlag, Recorder, Started, Status, Stopped};
+pub use recorder::{Ending, Options, ProfileFlag, Recorder, Started, Stopped, Whose};
+pub use status::{Losses, Status};
+pub use tally::SampleCounts;
 pub use window::Window;

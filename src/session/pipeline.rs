@@ -11,9 +11,11 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use crate::event::{Event, Kind};
-use crate::events::providers::{CLR, CLR_RUNDOWN, PERF_INFO};
+use crate::events::providers::{CLR, CLR_RUNDOWN};
 
 use super::batch::Batch;
+use super::diagnosis::Observer;
+use super::tally::{SampleCounts, Tally};
 use super::window::Window;
 
 /// Takes the events of a live session in order of time.
@@ -27,10 +29,9 @@ pub trait Sink: Send + 'static {
 pub struct Counters {
     /// Events that the sessions handed out.
     pub events: AtomicU64,
-    /// CPU samples among them.
-    pub samples: AtomicU64,
     /// Events that were dropped because the builder was too slow.
     pub dropped: AtomicU64,
+    samples: Mutex<SampleCounts>,
     /// The programs with a CLR that can list its code, by process id.
     rundowns: Mutex<BTreeMap<u32, Rundown>>,
 }
@@ -43,6 +44,11 @@ pub(super) struct Rundown {
 }
 
 impl Counters {
+    /// CPU samples among the events. Those of the newest batch are counted when it is full or its buffer is through.
+    pub fn samples(&self) -> SampleCounts {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// By process id.
     pub(super) fn rundowns(&self) -> MutexGuard<'_, BTreeMap<u32, Rundown>> {
         self.rundowns.lock().unwrap_or_else(PoisonError::into_inner)
@@ -66,7 +72,6 @@ impl Counters {
 /// Batches on their way, of up to 4,096 records or 512 KiB: two seconds of a million events a second, for a builder that
 /// does not get to run or makes its tables larger.
 const IN_FLIGHT: usize = 512;
-const SAMPLED_PROFILE: u8 = 46;
 // Ids of the rundown provider, and one of both providers. Runtimes before .NET Framework 4 have none of them.
 const DC_START_COMPLETE: u16 = 145;
 const DC_END_COMPLETE: u16 = 146;
@@ -81,16 +86,33 @@ pub struct Feed {
     full: Sender<Option<Batch>>,
     empty: Receiver<Batch>,
     counters: Arc<Counters>,
+    tally: Tally,
+    observer: Option<Observer>,
 }
 
 impl Feed {
+    /// The same, and `observer` sees every event as it comes.
+    pub fn observed(mut self, observer: Option<Observer>) -> Feed {
+        self.observer = observer;
+        self
+    }
+
+    /// Takes (thread, process) of threads that run already, so that their samples can be counted.
+    pub fn know(mut self, threads: impl IntoIterator<Item = (u32, u32)>) -> Feed {
+        self.tally.know(threads);
+        self
+    }
+
     /// Copies one event.
     #[inline]
     pub fn event(&mut self, event: &Event<'_>) {
-        if event.provider == PERF_INFO && event.opcode == SAMPLED_PROFILE && event.kind == Kind::Classic {
-            self.counters.samples.fetch_add(1, Relaxed);
-        } else if event.provider == CLR_RUNDOWN || event.provider == CLR {
-            self.counters.rundown(event);
+        if let Some(observer) = &self.observer {
+            observer.event(event);
+        }
+        match event.kind {
+            Kind::Classic => self.tally.event(event),
+            _ if event.provider == CLR_RUNDOWN || event.provider == CLR => self.counters.rundown(event),
+            _ => {}
         }
         self.batch.push(event);
         if self.batch.is_full() {
@@ -110,6 +132,10 @@ impl Feed {
     pub fn flush(&mut self) {
         if self.batch.is_empty() {
             return;
+        }
+        // Where somebody reads them, they go with the next batch.
+        if let Ok(mut samples) = self.counters.samples.try_lock() {
+            self.tally.hand_on(&mut samples);
         }
         let records = self.batch.len() as u64;
         self.counters.events.fetch_add(records, Relaxed);
@@ -174,12 +200,19 @@ impl<S: Sink> Pipeline<S> {
             full: self.feeds.clone(),
             empty: self.empty.clone(),
             counters: self.counters.clone(),
+            tally: Tally::default(),
+            observer: None,
         }
     }
 
     /// The counts, which go on.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
+    }
+
+    /// Batches that wait for the sink, and how many may.
+    pub fn waiting(&self) -> (usize, usize) {
+        (self.feeds.len(), IN_FLIGHT)
     }
 
     /// True if the thread has ended before its time: the sink panicked.
@@ -201,13 +234,14 @@ mod tests {
 
     use super::*;
     use crate::event::{NO_ID, Pointer, Ticks};
+    use crate::events::providers::PERF_INFO;
 
     fn event(time: i64) -> Event<'static> {
         Event {
             time: Ticks(time),
             provider: PERF_INFO,
             kind: Kind::Classic,
-            opcode: SAMPLED_PROFILE,
+            opcode: 46,
             version: 2,
             pointer: Pointer::Bits64,
             processor: 0,
@@ -244,7 +278,7 @@ mod tests {
         assert!(dropped > 0, "the channel is bounded");
         assert_eq!(taken + dropped, all as u64);
         assert_eq!(counters.events.load(Relaxed), all as u64);
-        assert_eq!(counters.samples.load(Relaxed), all as u64);
+        assert_eq!(counters.samples().all, all as u64);
     }
 
     struct Counts(Arc<AtomicU64>);

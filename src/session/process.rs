@@ -1,8 +1,9 @@
 //! Processes of this machine: which run, since when, when one ends, starting one suspended; and the privilege to sample.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::windows::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use windows_sys::Win32::Foundation::{
     CloseHandle, ERROR_INVALID_PARAMETER, FILETIME, GetLastError, HANDLE, INVALID_HANDLE_VALUE, LUID,
@@ -26,6 +27,8 @@ use windows_sys::Win32::System::Threading::{
 
 use super::error::SessionError;
 use super::etw::wide;
+use super::journal;
+use super::program::Search;
 use super::undo::Guard;
 
 /// A handle that is closed when it is dropped.
@@ -134,11 +137,60 @@ fn start_time(process: &Owned) -> Option<u64> {
     (ok != 0).then(|| u64::from(created.dwHighDateTime) << 32 | u64::from(created.dwLowDateTime))
 }
 
+/// Where the stdout of a started program goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stdout {
+    /// To this process's stdout.
+    Ours,
+    /// To this process's stderr.
+    Stderr,
+}
+
 /// Starts a program that waits to be resumed, and is ended if its guard is dropped before. It has this process's
-/// stdin, stdout and stderr, and no more rights.
-pub fn spawn_suspended(program: &OsString, arguments: &[OsString]) -> std::io::Result<(Guard, Child)> {
-    let spawn = || Command::new(program).args(arguments).creation_flags(CREATE_SUSPENDED).spawn();
-    Guard::program(spawn, Child::id)
+/// stdin and stderr, and no more rights. A name without a folder is also looked for where a console would.
+pub fn spawn_suspended(
+    program: &OsString,
+    arguments: &[OsString],
+    stdout: Stdout,
+) -> io::Result<(Guard, Child)> {
+    let spawn = |program: &OsStr| {
+        let mut command = Command::new(program);
+        if stdout == Stdout::Stderr {
+            command.stdout(Stdio::from(io::stderr()));
+        }
+        command.args(arguments).creation_flags(CREATE_SUSPENDED).spawn()
+    };
+    let start = || match spawn(program) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let search = Search::of_environment();
+            match search.find(program) {
+                Some(found) => spawn(found.as_os_str()),
+                None => Err(io::Error::new(error.kind(), search.explain(program))),
+            }
+        }
+        other => other,
+    };
+    Guard::program(start, Child::id)
+}
+
+/// (thread, process) of every thread that runs now; none if the system does not say.
+pub(super) fn threads() -> Vec<(u32, u32)> {
+    // SAFETY: no pointers.
+    let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0) };
+    if snapshot == INVALID_HANDLE_VALUE {
+        return Vec::new();
+    }
+    let snapshot = Owned(snapshot);
+    let mut entry = THREADENTRY32 { dwSize: size_of::<THREADENTRY32>() as u32, ..Default::default() };
+    let mut threads = Vec::new();
+    // SAFETY: the snapshot is open, and the entry says its size.
+    let mut more = unsafe { Thread32First(snapshot.0, &mut entry) };
+    while more != 0 {
+        threads.push((entry.th32ThreadID, entry.th32OwnerProcessID));
+        // SAFETY: as above.
+        more = unsafe { Thread32Next(snapshot.0, &mut entry) };
+    }
+    threads
 }
 
 /// Lets a program run that was started suspended: resumes all its threads, of which it has one.
@@ -214,14 +266,16 @@ pub(super) fn enable_profile_privilege() -> Result<(), SessionError> {
         Privileges: [LUID_AND_ATTRIBUTES { Luid: id, Attributes: SE_PRIVILEGE_ENABLED }],
     };
     // SAFETY: one privilege, as its count says; no previous state is asked for.
-    let ok = unsafe {
-        AdjustTokenPrivileges(token.0, 0, &privileges, 0, std::ptr::null_mut(), std::ptr::null_mut())
+    let adjust = || unsafe {
+        let ok =
+            AdjustTokenPrivileges(token.0, 0, &privileges, 0, std::ptr::null_mut(), std::ptr::null_mut());
+        // The call succeeds with ERROR_NOT_ALL_ASSIGNED where the token has no such privilege.
+        match last_error() {
+            0 if ok != 0 => Ok(()),
+            code => Err(SessionError::call(DOING, code)),
+        }
     };
-    // The call succeeds with ERROR_NOT_ALL_ASSIGNED where the token has no such privilege.
-    match last_error() {
-        0 if ok != 0 => Ok(()),
-        code => Err(SessionError::call(DOING, code)),
-    }
+    journal::call("AdjustTokenPrivileges", || "SeSystemProfilePrivilege, enable".to_owned(), adjust)
 }
 
 /// The processor's architecture as SYSTEM_INFO counts them: 0 x86, 9 x64, 12 ARM64.

@@ -1,6 +1,6 @@
 //! One recording: both sessions from their start to their end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -15,13 +15,15 @@ use crate::events::providers::{CLR, CLR_RUNDOWN, PERF_INFO};
 use crate::guid::Guid;
 
 use super::consumer::{self, Consumer, LogHeader};
+use super::diagnosis::Phase;
 use super::error::{NO_SUCH_SESSION, SessionError};
 use super::host::Host;
 use super::interval::{self, InForce};
 use super::missing::Missing;
-use super::pipeline::{Counters, Pipeline, Rundown, Sink};
+use super::pipeline::{Counters, Feed, Pipeline, Rundown, Sink};
+use super::status::{Losses, Status};
 use super::undo::{Guard, Undo};
-use super::{etw, process, running};
+use super::{etw, journal, process, running, system};
 
 /// What to record.
 #[derive(Clone, Debug)]
@@ -90,32 +92,31 @@ pub struct Started {
     pub missing: Vec<Missing>,
 }
 
-/// How a recording goes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Status {
-    /// Events that came.
-    pub events: u64,
-    /// CPU samples among them.
-    pub samples: u64,
-    /// What was lost up to now.
-    pub losses: Losses,
-    /// The kernel session's buffers.
-    pub buffers: u32,
-    /// Of these: those with events in them.
-    pub buffers_used: u32,
+/// Whose .NET code is worth waiting for when a recording ends.
+#[derive(Clone, Copy, Debug)]
+pub enum Whose<'a> {
+    /// Every program's.
+    All,
+    /// That of these processes; of none, and nothing is asked.
+    Of(&'a [u32]),
 }
 
-/// What did not come through.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Losses {
-    /// Events that the sessions had no room for.
+impl Whose<'_> {
+    fn includes(self, pid: u32) -> bool {
+        match self {
+            Whose::All => true,
+            Whose::Of(pids) => pids.contains(&pid),
+        }
+    }
+}
+
+/// How far a recording is that ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The programs that are listing their .NET code, by process id.
+    pub listing: Vec<u32>,
+    /// Events that came in all.
     pub events: u64,
-    /// Buffers that the sessions lost.
-    pub buffers: u64,
-    /// Events that were dropped here because the builder was too slow.
-    pub dropped: u64,
-    /// Events that came so late that they are out of order.
-    pub late: u64,
 }
 
 /// A recording that has ended.
@@ -160,10 +161,11 @@ const SAMPLES_DUE: Duration = Duration::from_secs(2);
 
 /// How long CLRs may take to list their code at the end.
 const RUNDOWN_LIMIT: Duration = Duration::from_secs(10);
-/// A CLR that is known and has not begun after this time hangs or is suspended.
-const RUNDOWN_ANSWER: Duration = Duration::from_secs(3);
+/// A CLR that is known and has begun no list after this time hangs or is suspended. Whoever waits for a result should
+/// have it within a second, unless a list is on its way.
+const RUNDOWN_ANSWER: Duration = Duration::from_millis(700);
 /// A CLR that is not known and has not begun after this time is not there.
-const RUNDOWN_QUIET: Duration = Duration::from_millis(500);
+const RUNDOWN_QUIET: Duration = Duration::from_millis(150);
 
 impl<S: Sink> Recorder<S> {
     /// Starts recording into the sink that `make` gives. Whatever fails, what was done before is undone.
@@ -201,7 +203,7 @@ impl<S: Sink> Recorder<S> {
         // From here on a failure drops all of it, in its order.
         let mut recorder =
             Recorder { interval, kernel, clr: None, pipeline, counters, clr_pids, profile, started };
-        recorder.kernel.consumer = Some(kernel_opened.run(recorder.pipeline.feed())?);
+        recorder.kernel.consumer = Some(kernel_opened.run(recorder.kernel_feed())?);
         if let Err(error) = recorder.start_clr(clr_name) {
             recorder.clr = None;
             recorder.started.missing.push(Missing::DotNet(error));
@@ -211,12 +213,22 @@ impl<S: Sink> Recorder<S> {
         Ok(recorder)
     }
 
+    fn kernel_feed(&self) -> Feed {
+        let observer = journal::observer("kernel", self.started.host.clock.frequency);
+        self.pipeline.feed().know(process::threads()).observed(observer)
+    }
+
+    fn clr_feed(&self) -> Feed {
+        self.pipeline.feed().observed(journal::observer("CLR", self.started.host.clock.frequency))
+    }
+
     /// Starts the part that a recording can do without; of its two providers one is enough.
     fn start_clr(&mut self, name: String) -> Result<(), SessionError> {
         let clr = Half::start(name, |name| etw::start_user(name, CLR_BUFFERS))?;
         let (opened, _) = consumer::open(&clr.name)?;
+        let feed = self.clr_feed();
         let clr = self.clr.insert(clr);
-        clr.consumer = Some(opened.run(self.pipeline.feed())?);
+        clr.consumer = Some(opened.run(feed)?);
         let live = self.enable_clr(CLR, NAMES, CLR_PATIENCE);
         let before = self.enable_clr(CLR_RUNDOWN, NAMES | START_ENUMERATION, CLR_PATIENCE);
         let missing = match (live, before) {
@@ -246,7 +258,7 @@ impl<S: Sink> Recorder<S> {
     /// To be called now and then while it records. Where no sample comes it sets the other flag as well, once.
     pub fn tend(&mut self) {
         let Profile { since, other_tried, .. } = &mut self.profile;
-        if *other_tried || since.elapsed() < SAMPLES_DUE || self.counters.samples.load(Relaxed) > 0 {
+        if *other_tried || since.elapsed() < SAMPLES_DUE || self.counters.samples().all > 0 {
             return;
         }
         *other_tried = true;
@@ -263,13 +275,23 @@ impl<S: Sink> Recorder<S> {
     pub fn status(&self) -> Status {
         let kernel = etw::query(&self.kernel.name).unwrap_or_default();
         let clr = self.clr.as_ref().and_then(|clr| etw::query(&clr.name).ok()).unwrap_or_default();
-        Status {
+        let status = Status {
             events: self.counters.events.load(Relaxed),
-            samples: self.counters.samples.load(Relaxed),
+            samples: self.counters.samples(),
             losses: self.losses(&kernel, &clr),
             buffers: kernel.buffers,
             buffers_used: kernel.buffers.saturating_sub(kernel.free_buffers),
-        }
+            waiting: self.pipeline.waiting(),
+            memory: system::private_memory(),
+            memory_left: system::memory_left(),
+        };
+        journal::health(&status);
+        status
+    }
+
+    /// Has the kernel session hand out what is in its buffers, without waiting for them to be full. Best effort.
+    pub fn flush(&self) {
+        let _ = etw::flush(&self.kernel.name);
     }
 
     /// True when it cannot go on: somebody stopped the kernel session, or the builder panicked.
@@ -278,12 +300,20 @@ impl<S: Sink> Recorder<S> {
     }
 
     /// Stops sampling, lets the kernel and the CLRs list what is there, and gives the sink when it has everything.
-    pub fn stop(mut self) -> Result<Stopped<S>, SessionError> {
+    /// `on_wait` hears again and again of the lists that are waited for.
+    pub fn stop(
+        mut self,
+        whose: Whose<'_>,
+        on_wait: &mut dyn FnMut(&Ending),
+    ) -> Result<Stopped<S>, SessionError> {
+        self.status();
         let kernel_stopped = self.kernel.stop();
-        // After that, so that of two runs that end at once the second sees no other.
-        let interval_restored = self.interval.as_mut().map_or(Ok(()), Guard::undo);
-        let listed = self.list_clr_code();
-        let unlisted = self.unlisted();
+        journal::phase(Phase::Stopped);
+        // After that, so that of two runs that end at once the second sees no other. Where it fails it is tried again
+        // below.
+        let _ = self.interval.as_mut().map_or(Ok(()), Guard::undo);
+        let listed = self.list_clr_code(whose, on_wait);
+        let unlisted = self.unlisted(whose);
         let clr_stopped = self.clr.as_mut().map_or_else(|| Ok(etw::Properties::default()), Half::stop);
 
         let kernel_read = self.kernel.finish(&kernel_stopped);
@@ -292,60 +322,75 @@ impl<S: Sink> Recorder<S> {
         let end = |stopped: &Result<etw::Properties, _>| stopped.as_ref().cloned().unwrap_or_default();
         let mut losses = self.losses(&end(&kernel_stopped), &end(&clr_stopped));
         let Recorder { pipeline, kernel, clr, interval, profile, .. } = self;
-        // What could not be stopped is tried again here, and told.
+        // What could not be stopped or put back is tried again here, and a warning names what is left.
         drop((interval, kernel, clr));
         let drained = pipeline.finish().ok_or(SessionError::Builder)?;
         losses.late = drained.late;
-        let ends = [
-            kernel_stopped.map(drop),
-            interval_restored,
-            listed,
-            clr_stopped.map(drop),
-            kernel_read,
-            clr_read,
-        ];
+        let ends = [listed, kernel_read, clr_read];
         let problems = ends.into_iter().filter_map(Result::err).collect();
         Ok(Stopped { sink: drained.sink, losses, unlisted, profile: profile.flag, problems })
     }
 
     /// Has the CLRs list their code: modules first, which are few and needed most, then methods.
-    fn list_clr_code(&self) -> Result<(), SessionError> {
+    fn list_clr_code(&self, whose: Whose<'_>, on_wait: &mut dyn FnMut(&Ending)) -> Result<(), SessionError> {
         let Some(clr) = &self.clr else { return Ok(()) };
-        if self.started.missing.iter().any(|missing| matches!(missing, Missing::DotNetBefore(_))) {
+        let cannot = self.started.missing.iter().any(|missing| matches!(missing, Missing::DotNetBefore(_)));
+        if cannot || matches!(whose, Whose::Of([])) {
             return Ok(());
         }
         let until = Instant::now() + RUNDOWN_LIMIT;
+        let mut silent = BTreeSet::new();
         for keywords in [LOADER, NAMES & !LOADER] {
             if clr.is_done() {
                 break;
             }
-            let before = self.counters.rundowns().clone();
+            let before = self.rundowns(whose);
             // Their lists say when they begin and end, so nothing else is waited for.
             self.enable_clr(CLR_RUNDOWN, keywords | FORCE_END_ENUMERATION, Duration::ZERO)?;
-            self.wait_for_rundown(clr, &before, until);
-            if self.counters.rundowns().is_empty() {
+            self.wait_for_rundown(clr, whose, &Awaited { before: &before, silent: &silent, until }, on_wait);
+            let after = self.rundowns(whose);
+            if after == before {
                 break;
             }
+            // Who has not said a word is not waited for again.
+            silent = before
+                .into_iter()
+                .filter(|(pid, was)| after.get(pid) == Some(was))
+                .map(|(pid, _)| pid)
+                .collect();
         }
         Ok(())
     }
 
-    /// Waits until every CLR has listed its code once more than `before`, or will not.
-    fn wait_for_rundown(&self, clr: &Half, before: &BTreeMap<u32, Rundown>, until: Instant) {
-        let start = Instant::now();
-        let (mut last, mut since) = (before.clone(), start);
-        while Instant::now() < until && !clr.is_done() {
+    /// Waits until every CLR has listed its code once more than before, or will not.
+    fn wait_for_rundown(
+        &self,
+        clr: &Half,
+        whose: Whose<'_>,
+        awaited: &Awaited<'_>,
+        on_wait: &mut dyn FnMut(&Ending),
+    ) {
+        let Awaited { before, silent, until } = awaited;
+        let asked = Instant::now();
+        let (mut last, mut since) = ((*before).clone(), asked);
+        while Instant::now() < *until && !clr.is_done() {
             // Without this the session would keep the last events for a second.
             let _ = etw::flush(&clr.name);
             std::thread::sleep(Duration::from_millis(20));
-            let now = self.counters.rundowns().clone();
+            let now = self.rundowns(whose);
+            let is_open = |rundown: &Rundown| rundown.done < rundown.begun;
             let waits = |(pid, rundown): (&u32, &Rundown)| {
                 let has_begun = before.get(pid).copied().unwrap_or_default() != *rundown;
-                let is_open = rundown.done < rundown.begun;
-                (is_open || !has_begun && start.elapsed() < RUNDOWN_ANSWER) && process::watch(*pid).is_some()
+                let may_begin = !has_begun && !silent.contains(pid) && asked.elapsed() < RUNDOWN_ANSWER;
+                (is_open(rundown) || may_begin) && process::watch(*pid).is_some()
             };
             if !now.iter().any(waits) && now == last && since.elapsed() > RUNDOWN_QUIET {
                 break;
+            }
+            let listing: Vec<u32> =
+                now.iter().filter(|(_, rundown)| is_open(rundown)).map(|(pid, _)| *pid).collect();
+            if !listing.is_empty() {
+                on_wait(&Ending { listing, events: self.counters.events.load(Relaxed) });
             }
             if now != last {
                 (last, since) = (now, Instant::now());
@@ -353,9 +398,16 @@ impl<S: Sink> Recorder<S> {
         }
     }
 
+    /// The lists of those that matter.
+    fn rundowns(&self, whose: Whose<'_>) -> BTreeMap<u32, Rundown> {
+        let mut rundowns = self.counters.rundowns().clone();
+        rundowns.retain(|pid, _| whose.includes(*pid));
+        rundowns
+    }
+
     /// Who has not listed all of its code, of the programs that still run.
-    fn unlisted(&self) -> Vec<u32> {
-        let rundowns = self.counters.rundowns().clone();
+    fn unlisted(&self, whose: Whose<'_>) -> Vec<u32> {
+        let rundowns = self.rundowns(whose);
         let unlisted =
             rundowns.iter().filter(|(_, rundown)| rundown.done == 0 || rundown.done < rundown.begun);
         unlisted.map(|(pid, _)| *pid).filter(|pid| process::watch(*pid).is_some()).collect()
@@ -369,6 +421,15 @@ impl<S: Sink> Recorder<S> {
             late: 0,
         }
     }
+}
+
+/// Whose lists are waited for, and how long.
+struct Awaited<'a> {
+    /// The lists there were before they were asked.
+    before: &'a BTreeMap<u32, Rundown>,
+    /// Those that are not waited for.
+    silent: &'a BTreeSet<u32>,
+    until: Instant,
 }
 
 impl Half {

@@ -55,7 +55,7 @@ impl Guard {
                 if let Undo::Session(_) = undo
                     && let Err(second) = run_within(&undo, PATIENCE)
                 {
-                    eprintln!("warning: {second}{}", remains(&undo));
+                    eprintln!("warning: {}{}", second.cause(), remains(&undo));
                 }
                 forget(&undo);
                 Err(error)
@@ -94,7 +94,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if let Err(error) = self.undo() {
-            eprintln!("warning: {error}{}", remains(&self.0));
+            eprintln!("warning: {}{}", error.cause(), remains(&self.0));
             forget(&self.0);
         }
     }
@@ -195,7 +195,7 @@ pub(super) fn everything() {
         again.push(interval);
     }
     for (undo, error) in run_all(again, STEP) {
-        eprintln!("warning: {error}{}", remains(&undo));
+        eprintln!("warning: {}{}", error.cause(), remains(&undo));
     }
     mem::forget(acting);
 }

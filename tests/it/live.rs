@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use etwprof::event::Event;
-use etwprof::session::{Options, Recorder, SessionError, Sink};
+use etwprof::session::{Options, Recorder, SessionError, Sink, Whose};
 
 fn is_standin() -> bool {
     std::env::var_os("STANDIN_KERNEL").is_some()
@@ -36,7 +36,7 @@ fn a_panic_in_the_sink_ends_the_recording_and_leaves_nothing() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(recorder.is_over(), "the panic is seen while it records");
-    assert!(matches!(recorder.stop(), Err(SessionError::Builder)));
+    assert!(matches!(recorder.stop(Whose::All, &mut |_| ()), Err(SessionError::Builder)));
 }
 
 /// Waits as long as it is to be slow.
@@ -70,7 +70,7 @@ fn what_a_slow_sink_does_not_get_is_counted() {
     }
     is_slow.store(false, Relaxed);
     let before = recorder.status();
-    let stopped = recorder.stop().unwrap();
+    let stopped = recorder.stop(Whose::All, &mut |_| ()).unwrap();
     assert!(stopped.losses.dropped > 0, "after {} events", before.events);
     println!("taken {} dropped {}", stopped.sink.taken, stopped.losses.dropped);
 }

@@ -22,7 +22,7 @@ struct session {
     int used, kernel, stopped;
     WCHAR name[256];
     EVENT_TRACE_PROPERTIES properties;
-    ULONG flags;
+    ULONG flags, masks[8];
     struct { uint8_t group, type; } stacks[MAX_STACKS];
     int stack_count;
     struct enabled enabled[MAX_ENABLED];
@@ -324,6 +324,9 @@ API ULONG WINAPI TraceQueryInformation(TRACEHANDLE handle, TRACE_INFO_CLASS clas
         ((ULONG *)data)[1] = interval;
         leave();
         if (returned) *returned = 8;
+    } else if (!answer && class == 4 && size >= 32 && by_handle(handle)) {
+        memcpy(data, by_handle(handle)->masks, 32);
+        if (returned) *returned = 32;
     } else if (!answer) answer = ERROR_INVALID_PARAMETER;
     snprintf(arguments, sizeof arguments, "\"class\":%u,\"interval\":%lu", class, interval);
     call_log("TraceQueryInformation", arguments, answer);
@@ -358,6 +361,7 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
         case 4: { /* system trace flags: ULONG[8] group masks */
             ULONG *masks = data;
             int group = size >= 8 && masks[1] & 2, classic = (masks[0] & 0x01000000) != 0;
+            memcpy(session->masks, masks, size < 32 ? size : 32);
             snprintf(more, sizeof more, ",\"masks\":[%lu,%lu]", masks[0], size >= 8 ? masks[1] : 0);
             /* STANDIN_PROFILE: `classic` or `group`, the one flag that gives samples. */
             const char *heeded = setting("STANDIN_PROFILE", "");
@@ -445,12 +449,13 @@ static int is_end_rundown(const struct event *e) {
 }
 
 static volatile LONG64 replayed; /* by how much later than in the file the kernel session is now */
-static int all_stacks; /* STANDIN_STACKS */
+static int all_stacks, no_samples; /* STANDIN_STACKS */
 static enum { ANSWERS, DOES_NOT_ANSWER, DOES_NOT_FINISH } clr_end; /* STANDIN_CLR_END */
 
 static void read_settings(void) {
     const char *end = setting("STANDIN_CLR_END", "");
     all_stacks = !strcmp(setting("STANDIN_STACKS", ""), "all");
+    no_samples = !strcmp(setting("STANDIN_STACKS", ""), "none");
     clr_end = !strcmp(end, "none") ? DOES_NOT_ANSWER : !strcmp(end, "cut") ? DOES_NOT_FINISH : ANSWERS;
 }
 
@@ -471,10 +476,11 @@ static int wanted(const struct session *session, const struct event *e) {
             case 0x03: return e->type == 10 ? session->flags & 4 : session->flags & 1;
             case 0x05: return (e->type <= 4 || e->type == 72) && session->flags & 2;
             case 0x0b: return 1;
-            case 0x0f: return !is_wrong_interval(e) && (e->type == 46 || (e->type >= 72 && e->type <= 74)) && session->flags & 0x01000000;
+            case 0x0f: return !is_wrong_interval(e) && !(no_samples && e->type == 46) && (e->type == 46 || (e->type >= 72 && e->type <= 74)) && session->flags & 0x01000000;
             case 0x14: return session->flags & 4;
             case 0x18:
                 if (e->type >= 34 && e->type <= 36) return session->stack_count > 0;
+                if (no_samples) return 0;
                 if (session->stack_count && all_stacks) return 1;
                 for (int i = 0; i < session->stack_count; i++)
                     if (session->stacks[i].group == e->owner_group && session->stacks[i].type == e->owner_type) return 1;
@@ -500,9 +506,25 @@ static int wanted(const struct session *session, const struct event *e) {
     return 0;
 }
 
+/* STANDIN_TIMES=now: the recording begins when the first session does. */
+static int64_t moved_to_now(const struct etl *etl) {
+    static int64_t shift;
+    static int known;
+    LARGE_INTEGER now;
+    if (strcmp(setting("STANDIN_TIMES", ""), "now") || !etl->count) return 0;
+    EnterCriticalSection(&lock);
+    if (!known++) {
+        QueryPerformanceCounter(&now);
+        shift = now.QuadPart - etl->events[0].time;
+    }
+    LeaveCriticalSection(&lock);
+    return shift;
+}
+
 static void deliver(struct consumer *consumer, const struct etl *etl, const struct event *e, int64_t shift) {
     EVENT_RECORD record = {0};
     EVENT_HEADER_EXTENDED_DATA_ITEM items[32];
+    shift += moved_to_now(etl);
     int64_t time = e->time + shift, moved[1];
     uint8_t copy[65536];
     if (!(consumer->logfile.ProcessTraceMode & PROCESS_TRACE_MODE_RAW_TIMESTAMP))

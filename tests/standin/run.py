@@ -39,13 +39,13 @@ class Run:
     """A run of a program. Ctrl-C comes at each of `interrupt`, in seconds or when a line of the log is as it says; the end
     without a last word when a line is as `kill` says."""
 
-    def __init__(self, *args, exe="etwprof.exe", interrupt=(), kill=None, stdin=None, **settings):
+    def __init__(self, *args, exe="etwprof.exe", interrupt=(), kill=None, stdin=None, cwd=None, **settings):
         log = tempfile.NamedTemporaryFile(suffix=".jsonl", dir=FOLDER, delete=False).name
         env = environment(log, **settings)
         if stdin is not None:
             env["WINDOWS_RUN_STDIN"] = "keep"
         start = time.time()
-        process = subprocess.Popen([WINDOWS_RUN, program(exe), *args], env=env, text=True, stdout=subprocess.PIPE,
+        process = subprocess.Popen([WINDOWS_RUN, program(exe), *args], env=env, text=True, cwd=cwd, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, stdin=subprocess.PIPE if stdin is not None else None)
         for when in interrupt:
             if callable(when):

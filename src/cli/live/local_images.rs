@@ -7,28 +7,31 @@ use etwprof::symbols::Wanted;
 use etwprof::symbols::pe::{Image, PdbKind};
 use etwprof::trace::{Module, PdbId, Trace};
 
-/// Completes the modules that kept samples hit, from their files.
-pub(super) fn identify(trace: &mut Trace, filter: &Filter) {
+/// Completes the modules that kept samples hit, from their files. Gives the files, with what came of opening each.
+pub(super) fn identify(trace: &mut Trace, filter: &Filter) -> Vec<(String, String)> {
     let wanted = Wanted::default();
+    let mut opened = Vec::new();
     Profile::new(trace, filter, &wanted, Naming { inlined: false, ..Naming::default() });
     for module in wanted.addresses().into_keys() {
         if let Some(module) = trace.modules.get_mut(module.0 as usize)
             && (module.timestamp == 0 || module.pdb.is_none())
         {
-            // What cannot be read stays as it is, and is told as such with the symbols.
-            let _ = complete(module);
+            // What cannot be read stays as it is, and the symbols say so.
+            let result = complete(module).err().unwrap_or_else(|| "opened, and it is the one".to_owned());
+            opened.push((module.path.clone(), result));
         }
     }
+    opened
 }
 
-fn complete(module: &mut Module) -> Option<()> {
-    let bytes = Mapped::open(module.path.as_ref()).ok()?;
-    let image = Image::parse(&bytes).ok()?;
+fn complete(module: &mut Module) -> Result<(), String> {
+    let bytes = Mapped::open(module.path.as_ref()).map_err(|error| format!("cannot be opened: {error}"))?;
+    let image = Image::parse(&bytes).map_err(|error| format!("cannot be read: {error}"))?;
     // The file may have been replaced since it was loaded.
     let is_the_one = u64::from(image.size_of_image) == module.size
         && (module.timestamp == 0 || image.timestamp == module.timestamp);
     if !is_the_one {
-        return None;
+        return Err(format!("another build: {:#x} bytes, time {:#x}", image.size_of_image, image.timestamp));
     }
     module.timestamp = image.timestamp;
     for pdb in image.pdbs() {
@@ -39,5 +42,5 @@ fn complete(module: &mut Module) -> Option<()> {
         };
         *place = Some(PdbId { name: pdb.path, guid: pdb.id.guid, age: pdb.id.age });
     }
-    Some(())
+    Ok(())
 }

@@ -1,25 +1,45 @@
 //! From the flags to the result: start, watch, stop, show.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use etwprof::profile::Filter;
 use etwprof::report::count;
-use etwprof::session::{Host, Losses, Options, ProfileFlag, Recorder, console};
+use etwprof::session::{Ending, Host, Losses, Options, ProfileFlag, Recorder, Whose, console};
 use etwprof::trace::{Builder, Trace};
 
+use super::diagnose::Diagnose;
 use super::status::StatusLine;
 use super::targets::Targets;
+use super::words::{self, Share, Targeted};
 use super::{local_images, missing};
-use crate::cli::args::Live;
+use crate::cli::args::{Format, Live};
 use crate::cli::convert::View;
-use crate::cli::{load, permissions};
+use crate::cli::{load, permissions, symbols};
 
 /// How often is looked whether it is time to stop.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     let format = args.output.format()?;
+    // What would fail afterwards fails before there is something to lose.
+    args.output.check(&[])?;
+    symbols::check(&args.symbols)?;
+    let diagnose = args.diagnose.as_deref().map(Diagnose::start).transpose()?;
+    let result = record(args, format, quiet, diagnose.as_ref());
+    if let Some(diagnose) = diagnose {
+        diagnose.finish(result.as_ref().err(), quiet);
+    }
+    match result? {
+        // Everything is written and nothing is left to undo.
+        Some(code) if args.forward_exit_code => std::process::exit(code),
+        _ => Ok(()),
+    }
+}
+
+/// The exit code of the program that was run, if it has ended.
+fn record(args: &Live, format: Format, quiet: bool, diagnose: Option<&Diagnose>) -> Result<Option<i32>> {
     console::listen()?;
     let mut targets = Targets::find(args, quiet)?;
     if let Some(delay) = args.delay {
@@ -44,20 +64,27 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     if !console::asked_to_stop() {
         targets.resume()?;
     }
-    let mut line = StatusLine::new(quiet);
-    watch(&mut recorder, &mut targets, args.duration, &mut line);
+    let line = StatusLine::new(quiet);
+    line.begin(targets.label(), args.frequency, args.duration);
+    let mut watch = Watch::new(&mut recorder, &line);
+    watch.run(&mut targets, args.duration);
+    let (elapsed, share) = (watch.start.elapsed(), watch.share);
     let ended_by_itself = recorder.is_over();
     line.stopping();
-    let stopped = recorder.stop();
+    let running = targets.running();
+    let whose = running.as_deref().map_or(Whose::All, Whose::Of);
+    let stopped = recorder.stop(whose, &mut |ending: &Ending| {
+        line.listing(|| targets.names(&ending.listing), ending.events);
+    });
     console::recording_is_over();
-    line.done();
+    line.done(targets.label(), elapsed, &share);
     let stopped = stopped?;
     if targets.never_ran() {
         bail!("stopped before the program ran");
     }
 
-    if ended_by_itself && !quiet {
-        anstream::eprintln!("warning: the recording ended by itself: somebody stopped its session");
+    if ended_by_itself {
+        line.say("warning: the recording ended by itself: somebody stopped its session");
     }
     for problem in &stopped.problems {
         anstream::eprintln!("warning: {problem}");
@@ -74,32 +101,52 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
         warn_unlisted(&trace, &filter, &stopped.unlisted);
     }
     let code = targets.exit_code();
-    if let Some(code) = code.filter(|_| !quiet) {
+    match code {
         // Windows' own codes, for crashes and Ctrl-C, are known by their hexadecimal form.
-        let code = if code < 0 { format!("{code:#x}") } else { code.to_string() };
-        anstream::eprintln!("the program ended with exit code {code}");
+        Some(code) if code < 0 => line.say(&format!("the program ended with exit code {code:#x}")),
+        Some(code) => line.say(&format!("the program ended with exit code {code}")),
+        None if targets.is_program() => {
+            line.say(&format!("{} still runs; only the recording has ended", targets.label()));
+        }
+        None => {}
+    }
+    let opened =
+        if args.symbols.no_symbols { Vec::new() } else { local_images::identify(&mut trace, &filter) };
+    if let Some(diagnose) = diagnose {
+        diagnose.trace(&trace, &filter, &opened);
     }
     if trace.sample_count() == 0 {
-        bail!("the kernel gave no sample; `etwprof sessions` tells who else samples");
+        bail!(words::no_sample());
     }
-    if !args.symbols.no_symbols {
-        local_images::identify(&mut trace, &filter);
-    }
+    let never_ran = targets.unseen_name().filter(|_| !has_run(&trace, &filter));
+    let targeted = Targeted { label: targets.label(), never_ran };
     let view = View {
         files: &[],
         format,
         path: args.output.path.as_deref(),
+        fallback: Some(fallback(format)),
         filter: &filter,
         tree: &args.tree,
         symbols: &args.symbols,
         title: &targets.title(),
+        nothing_left: &|balance| words::nothing_left(targeted, balance),
     };
     view.show(&trace, quiet)?;
-    match code {
-        // Everything is written and nothing is left to undo.
-        Some(code) if args.forward_exit_code => std::process::exit(code),
-        _ => Ok(()),
-    }
+    Ok(code)
+}
+
+/// Where a result is kept that cannot be written to where it should be: a recording cannot be repeated.
+fn fallback(format: Format) -> PathBuf {
+    let ending = match format {
+        Format::Tree => "tree.txt",
+        Format::Folded => "folded",
+        Format::Svg => "svg",
+    };
+    std::env::temp_dir().join(format!("etwprof-{}.{ending}", std::process::id()))
+}
+
+fn has_run(trace: &Trace, filter: &Filter) -> bool {
+    trace.processes.iter().any(|process| filter.keeps_process(process))
 }
 
 /// Lets `--delay` pass.
@@ -124,25 +171,89 @@ fn said_at_start(recorder: &Recorder<Builder>) {
     }
 }
 
-/// Returns when it is time to stop.
-fn watch(
-    recorder: &mut Recorder<Builder>,
-    targets: &mut Targets,
-    duration: Option<Duration>,
-    line: &mut StatusLine,
-) {
-    let start = Instant::now();
-    loop {
-        let left = duration.map(|duration| duration.saturating_sub(start.elapsed()));
-        if console::asked_to_stop() || recorder.is_over() || left.is_some_and(|left| left.is_zero()) {
-            break;
+/// A recording that is looked at until it is time to stop.
+struct Watch<'a> {
+    recorder: &'a mut Recorder<Builder>,
+    line: &'a StatusLine,
+    start: Instant,
+    looked: Instant,
+    share: Share,
+    /// All samples at the last look.
+    all: u64,
+    /// What is in the buffers has been asked for.
+    flushed: bool,
+    /// It has been looked whether samples come at all.
+    judged: bool,
+}
+
+/// Asking the session costs system calls.
+const LOOK: Duration = Duration::from_millis(500);
+/// Samples lie in buffers for up to a second: then they are asked for, and soon after there are some or none.
+const FLUSH_AT: Duration = Duration::from_millis(1200);
+const JUDGE_AT: Duration = Duration::from_millis(1800);
+
+impl<'a> Watch<'a> {
+    fn new(recorder: &'a mut Recorder<Builder>, line: &'a StatusLine) -> Watch<'a> {
+        let (now, processors) = (Instant::now(), recorder.started().host.processors);
+        let share = Share { samples: 0, percent: None, processors };
+        Watch { recorder, line, start: now, looked: now, share, all: 0, flushed: false, judged: false }
+    }
+
+    /// Returns when it is time to stop.
+    fn run(&mut self, targets: &mut Targets, duration: Option<Duration>) {
+        loop {
+            let left = duration.map(|duration| duration.saturating_sub(self.start.elapsed()));
+            let is_over = console::asked_to_stop() || self.recorder.is_over();
+            if is_over || left.is_some_and(|left| left.is_zero()) || targets.have_ended() {
+                break;
+            }
+            self.recorder.tend();
+            if self.looked.elapsed() >= LOOK && !self.look(targets) {
+                break;
+            }
+            std::thread::sleep(left.map_or(TICK, |left| left.min(TICK)));
         }
-        if targets.have_ended() {
-            break;
+        self.count(targets);
+    }
+
+    /// False if it cannot go on.
+    fn look(&mut self, targets: &Targets) -> bool {
+        self.looked = Instant::now();
+        let elapsed = self.start.elapsed();
+        if elapsed >= FLUSH_AT && !self.flushed {
+            self.flushed = true;
+            self.recorder.flush();
         }
-        recorder.tend();
-        line.show(recorder, start);
-        std::thread::sleep(left.map_or(TICK, |left| left.min(TICK)));
+        let status = self.count(targets);
+        self.line.show(&status, &self.share, targets.label(), elapsed);
+        if elapsed >= JUDGE_AT && !self.judged {
+            self.judged = true;
+            if status.samples.all == 0 {
+                self.line.say(&format!("warning: {}", words::no_sample_yet(elapsed)));
+            } else if self.share.samples == 0 && targets.are_running() {
+                self.line.say(&words::no_sample_of(targets.label(), &status));
+            }
+        }
+        if words::is_memory_short(&status) {
+            self.line.say(&format!("warning: {}", words::memory_is_short(&status)));
+            return false;
+        }
+        true
+    }
+
+    /// Counts the targets' samples, and what part they had of those since the last count.
+    fn count(&mut self, targets: &Targets) -> etwprof::session::Status {
+        let status = self.recorder.status();
+        let samples = targets.samples(&status.samples);
+        let (new, of) = (
+            samples.saturating_sub(self.share.samples),
+            status.samples.all - self.all.min(status.samples.all),
+        );
+        if of > 0 {
+            self.share.percent = Some(100.0 * new as f64 / of as f64);
+        }
+        (self.share.samples, self.all) = (samples, status.samples.all);
+        status
     }
 }
 

@@ -1,21 +1,17 @@
-//! The line that tells how a recording goes, on a terminal.
+//! The line that shows how a recording goes, on a terminal; elsewhere one line at the start and one at the end.
 
 use std::io::IsTerminal;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use etwprof::report::count;
-use etwprof::session::{Recorder, Status};
-use etwprof::trace::Builder;
+use etwprof::session::Status;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::words::{self, Share};
 
 pub(super) struct StatusLine {
     bar: Option<ProgressBar>,
-    shown: Instant,
-    samples: u64,
+    quiet: bool,
 }
-
-/// Asking the session costs system calls.
-const EVERY: Duration = Duration::from_millis(500);
 
 impl StatusLine {
     pub(super) fn new(quiet: bool) -> StatusLine {
@@ -28,50 +24,59 @@ impl StatusLine {
             );
             bar
         });
-        StatusLine { bar, shown: Instant::now(), samples: 0 }
+        StatusLine { bar, quiet }
     }
 
-    pub(super) fn show(&mut self, recorder: &Recorder<Builder>, start: Instant) {
-        let Some(bar) = &self.bar else { return };
-        let passed = self.shown.elapsed();
-        if passed < EVERY {
-            return;
+    /// The recording has begun.
+    pub(super) fn begin(&self, target: &str, frequency: u32, duration: Option<Duration>) {
+        let text = words::recording(target, frequency, duration);
+        match &self.bar {
+            Some(_) => self.set(text),
+            None => self.say(&text),
         }
-        let status = recorder.status();
-        let rate = (status.samples - self.samples.min(status.samples)) as f64 / passed.as_secs_f64();
-        (self.shown, self.samples) = (Instant::now(), status.samples);
-        bar.set_message(text(&status, start.elapsed(), rate));
-        bar.tick();
     }
 
-    /// .NET programs may take seconds to list their code: whoever asked to stop should not ask again.
+    pub(super) fn show(&self, status: &Status, share: &Share, target: &str, elapsed: Duration) {
+        if self.bar.is_some() {
+            self.set(words::status_line(status, share, target, elapsed));
+        }
+    }
+
+    /// .NET programs list their code: whoever asked to stop should not ask again.
+    pub(super) fn listing(&self, names: impl FnOnce() -> Vec<String>, events: u64) {
+        if self.bar.is_some() {
+            self.set(words::listing(&names(), events));
+        }
+    }
+
     pub(super) fn stopping(&self) {
+        if self.bar.is_some() {
+            self.set("stopping  Ctrl-C gives up, with no result".to_owned());
+        }
+    }
+
+    /// A line of its own, above.
+    pub(super) fn say(&self, text: &str) {
+        let say = || anstream::eprintln!("{text}");
+        match &self.bar {
+            _ if self.quiet => {}
+            Some(bar) => bar.suspend(say),
+            None => say(),
+        }
+    }
+
+    /// The recording has ended.
+    pub(super) fn done(&self, target: &str, elapsed: Duration, share: &Share) {
+        match &self.bar {
+            Some(bar) => bar.finish_and_clear(),
+            None => self.say(&words::recorded(target, elapsed, share)),
+        }
+    }
+
+    fn set(&self, text: String) {
         if let Some(bar) = &self.bar {
-            bar.set_message("stopping: .NET programs list their code  Ctrl-C gives up, with no result");
+            bar.set_message(text);
             bar.tick();
         }
     }
-
-    pub(super) fn done(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-/// At most 80 columns, but for enormous figures.
-fn text(status: &Status, elapsed: Duration, rate: f64) -> String {
-    let losses = &status.losses;
-    let lost = match (losses.events + losses.dropped, losses.buffers) {
-        (0, 0) => "lost 0  Ctrl-C stops".to_owned(),
-        (events, buffers) => format!("lost {} events, {} buffers", count(events), count(buffers)),
-    };
-    format!(
-        "{} s  {} samples  {}/s  buffers {} of {}  {lost}",
-        elapsed.as_secs(),
-        count(status.samples),
-        count(rate as u64),
-        status.buffers_used,
-        status.buffers
-    )
 }

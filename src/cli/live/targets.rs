@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use etwprof::profile::{Filter, same_name};
-use etwprof::session::process::{self, Entry, Watched};
+use etwprof::session::SampleCounts;
+use etwprof::session::process::{self, Entry, Stdout, Watched};
 use etwprof::session::undo::Guard;
 use etwprof::trace::{Process, Trace};
 
@@ -22,6 +23,8 @@ pub(super) struct Targets {
     /// Every target that was seen, and when it was started, where the system says.
     seen: BTreeMap<u32, Option<u64>>,
     looked: Instant,
+    /// What they are called in messages.
+    label: String,
 }
 
 enum Which {
@@ -45,19 +48,25 @@ impl Targets {
     pub(super) fn find(args: &Live, quiet: bool) -> Result<Targets> {
         let mut watched = BTreeMap::new();
         let which = if let [program, arguments @ ..] = args.run.as_slice() {
-            let (guard, child) = process::spawn_suspended(program, arguments)
+            // stdout has the result, unless that goes to a file.
+            let stdout = if args.output.path.is_some() { Stdout::Ours } else { Stdout::Stderr };
+            let (guard, child) = process::spawn_suspended(program, arguments, stdout)
                 .with_context(|| format!("cannot start {}", program.display()))?;
             watched.extend(process::watch(child.id()).map(|watch| (child.id(), watch)));
             let name = program.to_string_lossy().into_owned();
             Which::Program { name, child, suspended: Some(guard), code: None }
         } else if !args.pid.is_empty() {
+            // A process is one, however often it is named.
+            let mut pids = Vec::new();
             for pid in &args.pid {
                 let Some(watch) = process::watch(*pid) else {
                     bail!("--pid {pid}: there is no such process; `tasklist` lists those that run");
                 };
-                watched.insert(*pid, watch);
+                if watched.insert(*pid, watch).is_none() {
+                    pids.push(*pid);
+                }
             }
-            Which::Pids(args.pid.clone())
+            Which::Pids(pids)
         } else if let Some(name) = &args.name {
             Which::Name(name.clone())
         } else if args.all {
@@ -68,14 +77,14 @@ impl Targets {
         };
         let long_ago = Instant::now().checked_sub(LOOK).unwrap_or_else(Instant::now);
         let seen = watched.values().map(|watch: &Watched| (watch.pid, watch.since)).collect();
-        let mut targets = Targets { which, children: args.children, watched, seen, looked: long_ago };
+        let label = label(&which);
+        let mut targets = Targets { which, children: args.children, watched, seen, looked: long_ago, label };
         targets.look();
         if let Which::Name(name) = &targets.which
             && targets.watched.is_empty()
-            && args.duration.is_none()
             && !quiet
         {
-            anstream::eprintln!("no process named {name} runs yet; waiting for one");
+            anstream::eprintln!("no process named {name} has run yet; waiting for one");
         }
         Ok(targets)
     }
@@ -93,6 +102,53 @@ impl Targets {
     /// True for a program that was not let run.
     pub(super) fn never_ran(&self) -> bool {
         matches!(self.which, Which::Program { suspended: Some(_), .. })
+    }
+
+    /// True for a program that was started here.
+    pub(super) fn is_program(&self) -> bool {
+        matches!(self.which, Which::Program { .. })
+    }
+
+    /// The name that was given, where no process of it has been seen.
+    pub(super) fn unseen_name(&self) -> Option<&str> {
+        match &self.which {
+            Which::Name(name) if self.seen.is_empty() => Some(name),
+            _ => None,
+        }
+    }
+
+    /// What to call them in messages.
+    pub(super) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The ids of targets that run now; `None` where all processes are.
+    pub(super) fn running(&self) -> Option<Vec<u32>> {
+        if matches!(self.which, Which::All) {
+            return None;
+        }
+        Some(
+            self.watched.values().filter(|watched| watched.is_running()).map(|watched| watched.pid).collect(),
+        )
+    }
+
+    /// True if a target runs, as far as the last look knows.
+    pub(super) fn are_running(&self) -> bool {
+        !self.watched.is_empty()
+    }
+
+    /// Their samples, of those that were counted; of all processes those of processors that worked.
+    pub(super) fn samples(&self, counts: &SampleCounts) -> u64 {
+        match self.which {
+            Which::All => counts.busy(),
+            _ => counts.of(self.seen.keys().copied()),
+        }
+    }
+
+    /// Processes with their names, as far as they still run.
+    pub(super) fn names(&self, pids: &[u32]) -> Vec<String> {
+        let all = process::all();
+        pids.iter().map(|pid| named(&all, *pid)).collect()
     }
 
     /// The processes that the CLR's events are wanted of; empty for all.
@@ -194,6 +250,26 @@ impl Targets {
                 format!("process {}", pids.join(", "))
             }
             Which::Name(name) | Which::Program { name, .. } => name.clone(),
+        }
+    }
+}
+
+/// A process as `orders.exe (1234)`.
+fn named(all: &[Entry], pid: u32) -> String {
+    match all.iter().find(|entry| entry.pid == pid) {
+        Some(entry) => format!("{} ({pid})", entry.name),
+        None => format!("process {pid}"),
+    }
+}
+
+fn label(which: &Which) -> String {
+    match which {
+        Which::All => "all processes".to_owned(),
+        Which::Name(name) => name.clone(),
+        Which::Program { child, .. } => named(&process::all(), child.id()),
+        Which::Pids(pids) => {
+            let all = process::all();
+            pids.iter().map(|pid| named(&all, *pid)).collect::<Vec<_>>().join(", ")
         }
     }
 }

@@ -1,5 +1,6 @@
 /* A program for the checks to profile. `target wait SECONDS` says its id and start, then waits; `target sleep SECONDS`
    only waits; `target child SECONDS` starts that and ends; `target echo CODE` copies stdin to stdout, says something on stderr and ends with CODE;
+   `target linger CODE` says something on stderr, goes on for a while and ends with CODE; `target say TEXT` says it on stdout;
    `target count NAME` says how many programs of that name run. */
 #include <windows.h>
 #include <tlhelp32.h>
@@ -39,7 +40,15 @@ int main(int number, char **arguments) {
     if (!strcmp(what, "wait") || !strcmp(what, "sleep")) Sleep(atoi(how) * 1000);
     else if (!strcmp(what, "child")) child(program, how);
     else if (!strcmp(what, "count")) printf("%d\n", count(how));
-    else if (!strcmp(what, "echo")) {
+    else if (!strcmp(what, "say")) {
+        printf("%s\n", how);
+        fflush(stdout);
+        Sleep(1500);
+    } else if (!strcmp(what, "linger")) {
+        fprintf(stderr, "target was here\n");
+        Sleep(2500);
+        return atoi(how);
+    } else if (!strcmp(what, "echo")) {
         int byte;
         while ((byte = getchar()) != EOF) putchar(byte);
         fprintf(stderr, "target was here\n");
