@@ -19,6 +19,7 @@ use crate::guid::Guid;
 use super::error::SessionError;
 use super::etw;
 use super::pipeline::Feed;
+use super::priority;
 
 /// A session that is being read.
 #[derive(Debug)]
@@ -99,6 +100,7 @@ impl Opened {
         unsafe { (*self.reader.as_ptr()).feed = Some(feed) };
         let handle = self.handle.unwrap_or(u64::MAX);
         let work = move || {
+            priority::highest();
             let mut opened = self;
             let open = PROCESSTRACE_HANDLE { Value: handle };
             // SAFETY: the handle is open. `opened` keeps the context alive, and only the callbacks, which come on this

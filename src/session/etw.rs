@@ -9,10 +9,10 @@ use ferrisetw::trace::{KernelTrace, LoggingMode, TraceError, TraceProperties, Tr
 use windows_sys::Win32::System::Diagnostics::Etw::{
     CLASSIC_EVENT_ID, CONTROLTRACE_HANDLE, CloseTrace, ControlTraceW, ENABLE_TRACE_PARAMETERS,
     ENABLE_TRACE_PARAMETERS_VERSION_2, EVENT_CONTROL_CODE_ENABLE_PROVIDER, EVENT_FILTER_DESCRIPTOR,
-    EVENT_FILTER_TYPE_PID, EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP,
-    EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE, EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2,
-    PROCESSTRACE_HANDLE, QueryAllTracesW, StartTraceW, TRACE_PROFILE_INTERVAL, TRACE_QUERY_INFO_CLASS,
-    TraceQueryInformation, TraceSampledProfileIntervalInfo, TraceSetInformation, TraceStackTracingInfo,
+    EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_PROPERTIES,
+    EVENT_TRACE_REAL_TIME_MODE, EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2, PROCESSTRACE_HANDLE,
+    QueryAllTracesW, StartTraceW, TRACE_PROFILE_INTERVAL, TRACE_QUERY_INFO_CLASS, TraceQueryInformation,
+    TraceSampledProfileIntervalInfo, TraceSetInformation, TraceStackTracingInfo,
     TraceSystemTraceEnableFlagsInfo, WNODE_FLAG_TRACED_GUID,
 };
 use windows_sys::core::GUID;
@@ -22,6 +22,7 @@ use crate::guid::Guid;
 use super::access::is_denied;
 use super::error::SessionError;
 use super::guids;
+use super::scope::ScopeFilter;
 
 /// Buffers of a session.
 #[derive(Clone, Copy, Debug)]
@@ -218,29 +219,27 @@ pub(super) fn all() -> Result<Vec<Properties>, SessionError> {
     Ok(blocks.iter().take(count as usize).map(|block| block.read()).collect())
 }
 
-/// Switches a provider on. No pids: for all processes.
+/// Switches a provider on. No filter: for all processes.
 pub(super) fn enable(
     session: u64,
     provider: Guid,
     level: u8,
     keywords: u64,
-    pids: &[u32],
+    filter: Option<&ScopeFilter>,
 ) -> Result<(), SessionError> {
     let provider = guid(provider);
-    // The filter is an array of ULONGs (ferrisetw's has u16s, so it cannot be used).
-    let mut filter = EVENT_FILTER_DESCRIPTOR {
-        Ptr: pids.as_ptr() as u64,
-        Size: size_of_val(pids) as u32,
-        Type: EVENT_FILTER_TYPE_PID,
-    };
-    let filtered = !pids.is_empty();
+    // Ids are an array of ULONGs (ferrisetw's has u16s, so it cannot be used).
+    let mut descriptor = filter.map_or_else(EVENT_FILTER_DESCRIPTOR::default, |filter| {
+        EVENT_FILTER_DESCRIPTOR { Ptr: filter.data.as_ptr() as u64, Size: filter.size, Type: filter.kind }
+    });
+    let filtered = filter.is_some();
     let parameters = ENABLE_TRACE_PARAMETERS {
         Version: ENABLE_TRACE_PARAMETERS_VERSION_2,
-        EnableFilterDesc: if filtered { &raw mut filter } else { std::ptr::null_mut() },
+        EnableFilterDesc: if filtered { &raw mut descriptor } else { std::ptr::null_mut() },
         FilterDescCount: u32::from(filtered),
         ..Default::default()
     };
-    // SAFETY: provider, parameters, filter and pids live through the call, which copies them.
+    // SAFETY: provider, parameters, descriptor and filter live through the call, which copies them.
     let status = unsafe {
         EnableTraceEx2(
             CONTROLTRACE_HANDLE { Value: session },

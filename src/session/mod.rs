@@ -10,8 +10,9 @@
 //!
 //! The order of calls matters (documentation of SystemTraceProvider sessions): the interval is set with the privilege
 //! for it; the kernel session is started with nothing switched on; stacks are asked for; the consumer is opened; the
-//! CLR's providers are switched on; then samples. At the end the sessions are stopped *before* their consumers are
-//! closed: stopping makes the kernel list what is still running, and these lists come through the consumer.
+//! CLR's providers are switched on; then processes, threads and images; when what runs already is known, samples. At the end
+//! the kernel's events are switched off, and the sessions are stopped *before* their consumers are closed: both make the
+//! kernel list what is still running, and these lists come through the consumer.
 //!
 //! Everything that outlives this process if nobody undoes it is in one list, `undo`, until it is undone: sessions, the
 //! sampling interval, which is the machine's and not the session's, and a program that was started suspended.
@@ -23,6 +24,7 @@ pub mod access;
 mod batch;
 pub mod guids;
 mod pipeline;
+mod scope;
 mod window;
 
 #[cfg(windows)]
@@ -33,6 +35,10 @@ mod error;
 #[cfg(windows)]
 mod etw;
 mod host;
+mod inventory;
+#[cfg(windows)]
+mod lists;
+mod priority;
 #[cfg(windows)]
 pub mod process;
 #[cfg(windows)]
@@ -40,12 +46,16 @@ mod recorder;
 #[cfg(windows)]
 pub mod running;
 #[cfg(windows)]
+mod snapshot;
+#[cfg(windows)]
 pub mod undo;
 
 pub use batch::Batch;
 pub use error::SessionError;
 pub use host::Host;
+pub use inventory::{Inventory, Loaded, Running};
 pub use pipeline::{Counters, Drained, Feed, Pipeline, Sink};
 #[cfg(windows)]
 pub use recorder::{Losses, Options, Recorder, Started, Status, Stopped};
+pub use scope::{Scope, ScopeFilter};
 pub use window::Window;

@@ -17,21 +17,20 @@ use crate::guid::Guid;
 use super::consumer::{self, Consumer, LogHeader};
 use super::error::{NO_SUCH_SESSION, SessionError};
 use super::host::Host;
+use super::inventory::Inventory;
 use super::pipeline::{Counters, Pipeline, Rundown, Sink};
+use super::scope::Scope;
 use super::undo::{Guard, Undo};
-use super::{etw, process, running};
+use super::{etw, lists, process, running, snapshot};
 
 /// What to record.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Samples per second and processor.
     pub frequency: u32,
-    /// Only these processes' CLR events, where there are at most [`MOST_PIDS`]; empty: all.
-    pub clr_pids: Vec<u32>,
+    /// The processes whose CLR events are wanted. All, where a filter cannot express them.
+    pub scope: Scope,
 }
-
-/// A filter of a provider takes so many pids (documentation of EVENT_FILTER_DESCRIPTOR).
-const MOST_PIDS: usize = 8;
 
 /// A recording that runs. Dropping it stops everything without a result.
 #[derive(Debug)]
@@ -41,7 +40,8 @@ pub struct Recorder<S> {
     interval: Guard,
     pipeline: Pipeline<S>,
     counters: Arc<Counters>,
-    clr_pids: Vec<u32>,
+    scope: Scope,
+    inventory: Inventory,
     started: Started,
 }
 
@@ -120,6 +120,10 @@ const NGEN: u64 = 0x20;
 const START_ENUMERATION: u64 = 0x40;
 const FORCE_END_ENUMERATION: u64 = 0x100;
 const IL_TO_NATIVE_MAP: u64 = 0x2_0000;
+/// Without it every method of every NGEN image that is loaded is listed (documentation of CLR ETW keywords; from .NET
+/// Framework 4.5 on). Where every program of the machine is asked, they list these once, at the end; the few of a filter
+/// do so at the start, too, because they may end before the recording does.
+const SUPPRESS_NGEN: u64 = 0x4_0000;
 const NAMES: u64 = LOADER | JIT | NGEN | IL_TO_NATIVE_MAP;
 
 /// Buffers are handed out at least every second, and need time to come: this is safely longer.
@@ -145,9 +149,8 @@ impl<S: Sink> Recorder<S> {
         // A rate that the machine cannot do becomes one that it can.
         let in_force = etw::sampling_interval()?;
 
-        let processors = std::thread::available_parallelism().map_or(1, |number| number.get() as u32);
         let base = now();
-        let buffers = kernel_buffers(options.frequency, processors);
+        let buffers = kernel_buffers(options.frequency, process::processors());
         let kernel = Half::start("kernel", |name| etw::start_kernel(name, buffers))?;
         etw::trace_stacks(kernel.handle, &[(PERF_INFO, SAMPLED_PROFILE)])?;
         let (kernel_opened, header) = consumer::open(&kernel.name)?;
@@ -159,25 +162,54 @@ impl<S: Sink> Recorder<S> {
         let pipeline = Pipeline::start(make(&started.host), (clock.frequency * WINDOW_SECONDS) as i64)
             .map_err(|error| SessionError::Thread(error.to_string()))?;
         let counters = pipeline.counters();
-        let mut clr_pids = options.clr_pids.clone();
-        if clr_pids.len() > MOST_PIDS {
-            clr_pids.clear();
-        }
         // From here on a failure drops all of it, in its order.
-        let mut recorder = Recorder { kernel, clr, interval, pipeline, counters, clr_pids, started };
+        let mut recorder = Recorder {
+            kernel,
+            clr,
+            interval,
+            pipeline,
+            counters,
+            scope: options.scope.clone().expressible(),
+            inventory: Inventory::default(),
+            started,
+        };
         recorder.kernel.consumer = Some(kernel_opened.run(recorder.pipeline.feed())?);
         recorder.clr.consumer = Some(clr_opened.run(recorder.pipeline.feed())?);
 
         recorder.enable_clr(CLR, NAMES)?;
-        recorder.enable_clr(CLR_RUNDOWN, NAMES | START_ENUMERATION)?;
+        let suppressed = if recorder.scope == Scope::All { SUPPRESS_NGEN } else { 0 };
+        recorder.enable_clr(CLR_RUNDOWN, NAMES | START_ENUMERATION | suppressed)?;
+        // What comes from now on the events report; what was there before, the kernel's list, if there is one.
+        etw::enable_kernel(recorder.kernel.handle, [PROCESS_THREAD_IMAGE, 0, 0, 0, 0, 0, 0, 0])?;
+        recorder.inventory = snapshot::take(|| now().0);
+        lists::wait_at_start(&recorder.counters, &recorder.clr.name);
         // Samples come last: whatever they hit is then being recorded, and none is without its stack.
         let masks = [PROCESS_THREAD_IMAGE, MASK1_PROFILE, 0, 0, 0, 0, 0, 0];
         etw::enable_kernel(recorder.kernel.handle, masks)?;
         Ok(recorder)
     }
 
-    fn enable_clr(&self, provider: Guid, keywords: u64) -> Result<(), SessionError> {
-        etw::enable(self.clr.handle, provider, VERBOSE, keywords, &self.clr_pids)
+    fn enable_clr(&mut self, provider: Guid, keywords: u64) -> Result<(), SessionError> {
+        let enable = |scope: &Scope| {
+            etw::enable(self.clr.handle, provider, VERBOSE, keywords, scope.filter().as_ref())
+        };
+        match enable(&self.scope) {
+            // By name is the younger of the filters. Without it there is only more to read.
+            Err(_) if matches!(self.scope, Scope::Names(_)) => {
+                enable(&Scope::All)?;
+                self.scope = Scope::All;
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// Switches the kernel's events off before the session is stopped: that makes the kernel list what still runs, also
+    /// where a stop does not hand the list out any more (perfview#928). A stop makes up for what fails here.
+    fn list_what_runs(&self) {
+        if etw::enable_kernel(self.kernel.handle, [0; 8]).is_ok() {
+            let _ = etw::flush(&self.kernel.name);
+        }
     }
 
     /// What is known since the start.
@@ -205,6 +237,7 @@ impl<S: Sink> Recorder<S> {
 
     /// Stops sampling, lets the kernel and the CLRs list what is there, and gives the sink when it has everything.
     pub fn stop(mut self) -> Result<Stopped<S>, SessionError> {
+        self.list_what_runs();
         let kernel_stopped = self.kernel.stop();
         let interval_restored = self.interval.undo();
         let listed = self.list_clr_code();
@@ -216,10 +249,11 @@ impl<S: Sink> Recorder<S> {
         // A session's last figures come with its stop.
         let end = |stopped: &Result<etw::Properties, _>| stopped.as_ref().cloned().unwrap_or_default();
         let mut losses = self.losses(&end(&kernel_stopped), &end(&clr_stopped));
-        let Recorder { pipeline, kernel, clr, interval, .. } = self;
+        let Recorder { pipeline, kernel, clr, interval, inventory, .. } = self;
         // What could not be stopped is tried again here, and told.
         drop((kernel, clr, interval));
-        let drained = pipeline.finish().ok_or(SessionError::Builder)?;
+        let mut drained = pipeline.finish().ok_or(SessionError::Builder)?;
+        drained.sink.inventory(inventory);
         losses.late = drained.late;
         let ends = [
             kernel_stopped.map(drop),
@@ -234,7 +268,7 @@ impl<S: Sink> Recorder<S> {
     }
 
     /// Has the CLRs list their code: modules first, which are few and needed most, then methods.
-    fn list_clr_code(&self) -> Result<(), SessionError> {
+    fn list_clr_code(&mut self) -> Result<(), SessionError> {
         let until = Instant::now() + RUNDOWN_LIMIT;
         for keywords in [LOADER, NAMES & !LOADER] {
             if self.clr.is_done() {
@@ -328,11 +362,11 @@ fn is_stopped<T>(end: &Result<T, SessionError>) -> bool {
 fn kernel_buffers(frequency: u32, processors: u32) -> etw::Buffers {
     const SIZE: u32 = 256;
     const MOST: u32 = 2048;
-    // At the start one processor writes the list of all images, some megabytes.
-    const LEAST: u32 = 64;
+    // At the start one processor writes the list of all images, some 12 MB on a large machine, faster than it is read.
+    const FIRST: u32 = 128;
     let per_processor = (frequency * 600 * 3 / (SIZE << 10)).max(8);
-    let maximum = (per_processor * processors).clamp(LEAST, MOST.max(2 * processors));
-    etw::Buffers { size: SIZE, minimum: (maximum / 4).max(2 * processors), maximum }
+    let maximum = (per_processor * processors).clamp(2 * FIRST, MOST.max(2 * processors));
+    etw::Buffers { size: SIZE, minimum: (maximum / 4).max(2 * processors).max(FIRST), maximum }
 }
 
 /// The rundown of a large program is tens of megabytes within a second.

@@ -5,11 +5,12 @@ use crate::event::{Event, Kind, Pointer, Ticks};
 use crate::events::kernel::{self, Kernel, Phase, SysConfig};
 use crate::events::providers::{IMAGE_ID, KERNEL_EVENT_TRACING, META_DATA, STACK_WALK, SYS_CONFIG, WIN_SAT};
 use crate::events::{Decoded, decode};
-use crate::session::{Host, Sink};
+use crate::session::{Host, Inventory, Sink};
 
 use super::accounting::Lost;
 use super::code::Collector;
 use super::images::Images;
+use super::inventory::Before;
 use super::join::{Join, RawSample};
 use super::lifetimes::EARLY_SECONDS;
 use super::paths::Paths;
@@ -39,21 +40,26 @@ pub struct Builder {
     clock: Clock,
     machine: Machine,
     paths: Paths,
-    processes: Processes,
-    threads: Threads,
-    images: Images,
+    pub(super) processes: Processes,
+    pub(super) threads: Threads,
+    pub(super) images: Images,
     code: Collector,
     join: Join,
     /// Each sampling interval in 100 ns, with the number of samples before it.
     intervals: Vec<(usize, u32)>,
     events: u64,
     lost: Lost,
+    pub(super) before: Before,
     span: Option<(Ticks, Ticks)>,
 }
 
 impl Sink for Builder {
     fn event(&mut self, event: &Event<'_>) {
         Builder::event(self, event);
+    }
+
+    fn inventory(&mut self, inventory: Inventory) {
+        self.take_inventory(&inventory);
     }
 }
 
@@ -82,6 +88,7 @@ impl Builder {
             intervals: Vec::new(),
             events: 0,
             lost: Lost::default(),
+            before: Before::default(),
             span: None,
         }
     }
@@ -165,6 +172,7 @@ impl Builder {
             Kernel::StackWalk(walk) => self.join.stack_walk(walk, event),
             Kernel::ContextSwitch(switch) => self.join.note(event.time, switch.new_tid),
             Kernel::Process(process) => {
+                self.listed(process.phase);
                 if process.phase == Phase::Start {
                     self.images.process_began(process.pid, event.time);
                 }
@@ -176,6 +184,7 @@ impl Builder {
                 self.join.note(event.time, event.tid);
             }
             Kernel::Thread(thread) => {
+                self.listed(thread.phase);
                 if thread.phase == Phase::Start {
                     self.join.thread_began(thread.tid);
                 }
@@ -184,6 +193,7 @@ impl Builder {
             }
             Kernel::ThreadName(name) => self.threads.name(name),
             Kernel::Image(image) => {
+                self.listed(image.phase);
                 self.images.record(image, event.time);
                 self.join.note(event.time, event.tid);
             }
@@ -211,6 +221,15 @@ impl Builder {
             Kernel::ReadyThread(_) | Kernel::Interrupt(_) | Kernel::ProfileInterval(_) => {
                 self.join.note(event.time, event.tid);
             }
+        }
+    }
+
+    /// Counts the records of the kernel's lists.
+    fn listed(&mut self, phase: Phase) {
+        match phase {
+            Phase::RundownStart => self.before.listed_at_start += 1,
+            Phase::RundownEnd => self.before.listed_at_end += 1,
+            Phase::Start | Phase::End | Phase::Defunct => {}
         }
     }
 
@@ -258,6 +277,7 @@ impl Builder {
             samples,
             events: self.events,
             lost,
+            before: self.before,
             span: self.span,
         }
     }

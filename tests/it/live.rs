@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use etwprof::event::Event;
-use etwprof::session::{Options, Recorder, SessionError, Sink};
+use etwprof::session::{Options, Recorder, Scope, SessionError, Sink};
+use etwprof::trace::Builder;
 
 fn is_standin() -> bool {
     std::env::var_os("STANDIN_KERNEL").is_some()
 }
 
 fn options() -> Options {
-    Options { frequency: 1000, clr_pids: Vec::new() }
+    Options { frequency: 1000, scope: Scope::All }
 }
 
 struct Panics(u32);
@@ -73,6 +74,22 @@ fn what_a_slow_sink_does_not_get_is_counted() {
     let stopped = recorder.stop().unwrap();
     assert!(stopped.losses.dropped > 0, "after {} events", before.events);
     println!("taken {} dropped {}", stopped.sink.taken, stopped.losses.dropped);
+}
+
+/// `scripts/check-live` looks at the paths that this prints.
+#[test]
+fn paths_of_images_are_those_of_this_machine() {
+    if !is_standin() {
+        return;
+    }
+    let recorder = Recorder::start(&options(), Builder::for_session).unwrap();
+    let start = Instant::now();
+    while recorder.status().samples < 100 && start.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let trace = recorder.stop().unwrap().sink.finish();
+    trace.modules.iter().for_each(|module| println!("module {}", module.path));
+    println!("before {:?}", trace.before);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use etwprof::mmap::Mapped;
 use etwprof::profile::{Filter, Naming, Profile};
 use etwprof::symbols::Wanted;
+use etwprof::symbols::identity::is_at_its_path;
 use etwprof::symbols::pe::{Image, PdbKind};
 use etwprof::trace::{Module, PdbId, Trace};
 
@@ -12,8 +13,11 @@ pub(super) fn identify(trace: &mut Trace, filter: &Filter) {
     let wanted = Wanted::default();
     Profile::new(trace, filter, &wanted, Naming { inlined: false, ..Naming::default() });
     for module in wanted.addresses().into_keys() {
-        if let Some(module) = trace.modules.get_mut(module.0 as usize)
-            && (module.timestamp == 0 || module.pdb.is_none())
+        // The file may have been replaced since it was loaded.
+        let is_incomplete = |module: &Module| module.timestamp == 0 || module.pdb.is_none();
+        if trace.module(module).is_some_and(is_incomplete)
+            && is_at_its_path(trace, module)
+            && let Some(module) = trace.modules.get_mut(module.0 as usize)
         {
             // What cannot be read stays as it is, and is told as such with the symbols.
             let _ = complete(module);
@@ -24,12 +28,6 @@ pub(super) fn identify(trace: &mut Trace, filter: &Filter) {
 fn complete(module: &mut Module) -> Option<()> {
     let bytes = Mapped::open(module.path.as_ref()).ok()?;
     let image = Image::parse(&bytes).ok()?;
-    // The file may have been replaced since it was loaded.
-    let is_the_one = u64::from(image.size_of_image) == module.size
-        && (module.timestamp == 0 || image.timestamp == module.timestamp);
-    if !is_the_one {
-        return None;
-    }
     module.timestamp = image.timestamp;
     for pdb in image.pdbs() {
         let place = match pdb.kind {

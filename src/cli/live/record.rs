@@ -29,7 +29,7 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     if console::asked_to_stop() {
         bail!("stopped before the recording began");
     }
-    let options = Options { frequency: args.frequency, clr_pids: targets.clr_pids() };
+    let options = Options { frequency: args.frequency, scope: targets.scope() };
     let recorder =
         Recorder::start(&options, Builder::for_session).map_err(|error| permissions::explained(&error))?;
     if !quiet {

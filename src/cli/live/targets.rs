@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use etwprof::profile::{Filter, same_name};
+use etwprof::session::Scope;
 use etwprof::session::process::{self, Entry, Watched};
 use etwprof::session::undo::Guard;
 use etwprof::trace::{Process, Trace};
@@ -95,14 +96,16 @@ impl Targets {
         matches!(self.which, Which::Program { suspended: Some(_), .. })
     }
 
-    /// The processes that the CLR's events are wanted of; empty for all.
-    pub(super) fn clr_pids(&self) -> Vec<u32> {
+    /// The processes that the CLR's events are wanted of.
+    pub(super) fn scope(&self) -> Scope {
         match &self.which {
-            _ if self.children => Vec::new(),
-            Which::Pids(pids) => pids.clone(),
-            Which::Program { child, .. } => vec![child.id()],
+            // Children have other names.
+            _ if self.children => Scope::All,
+            Which::All => Scope::All,
+            Which::Pids(pids) => Scope::Pids(pids.clone()),
+            Which::Program { child, .. } => Scope::Pids(vec![child.id()]),
             // Some may start later.
-            Which::Name(_) | Which::All => Vec::new(),
+            Which::Name(name) => Scope::Names(executables(name)),
         }
     }
 
@@ -186,6 +189,13 @@ impl Targets {
             Which::Name(name) | Which::Program { name, .. } => name.clone(),
         }
     }
+}
+
+/// The file names of executables that `--name` takes for this name, with `.exe` or without.
+fn executables(name: &str) -> Vec<String> {
+    let bare = name.len().checked_sub(4).and_then(|end| name.split_at_checked(end));
+    let bare = bare.filter(|(_, ending)| ending.eq_ignore_ascii_case(".exe")).map_or(name, |(bare, _)| bare);
+    vec![format!("{bare}.exe"), bare.to_owned()]
 }
 
 /// The ids of all processes that the kept ones started while it was recorded, and those started in turn. The parent of
