@@ -5,10 +5,28 @@
 //! [`Mapped::shrunk_at`] says so. Windows does not let anybody cut a mapped file; a network share that goes away there
 //! still ends the program (EXCEPTION_IN_PAGE_ERROR).
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The path by which Windows opens a file that the kernel names: a volume need not have a drive letter.
+///
+/// `GLOBALROOT` stands for the root of the kernel's names (documentation of naming files). Other paths stay as they are.
+/// This is no path to show.
+pub fn openable(path: &Path) -> Cow<'_, Path> {
+    const KERNEL: [&str; 3] = [r"\Device\", r"\SystemRoot\", r"\??\"];
+    let is_kernels = |text: &&str| {
+        let starts =
+            |prefix: &&str| text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+        cfg!(windows) && KERNEL.iter().any(starts)
+    };
+    match path.to_str().filter(is_kernels) {
+        Some(text) => Cow::Owned(PathBuf::from(format!(r"\\?\GLOBALROOT{text}"))),
+        None => Cow::Borrowed(path),
+    }
+}
 
 use watch::Watch;
 pub use watch::survive_shrinking;
@@ -24,6 +42,7 @@ pub struct Mapped {
 impl Mapped {
     /// Maps the file at `path`. Pipes and devices are refused without opening them, which may wait for ever.
     pub fn open(path: &Path) -> io::Result<Mapped> {
+        let path = openable(path);
         let metadata = path.metadata()?;
         // Windows would call it a denied access.
         if metadata.is_dir() {
@@ -32,7 +51,7 @@ impl Mapped {
         if !metadata.is_file() {
             return Err(io::Error::other("it is a pipe or a device; only files can be read"));
         }
-        Mapped::of(&File::open(path)?)
+        Mapped::of(&File::open(&path)?)
     }
 
     /// Maps an open file.
@@ -207,5 +226,24 @@ mod watch {
     /// Does nothing: nobody can cut a mapped file here.
     pub fn survive_shrinking() -> std::io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(all(test, windows))]
+mod tests {
+    use super::{Mapped, openable};
+
+    #[test]
+    fn a_path_of_the_kernel_is_opened_by_the_root_of_its_names() {
+        for (path, opened) in [
+            (r"\Device\HarddiskVolume7\x.dll", r"\\?\GLOBALROOT\Device\HarddiskVolume7\x.dll"),
+            (r"\systemroot\system32\ntoskrnl.exe", r"\\?\GLOBALROOT\systemroot\system32\ntoskrnl.exe"),
+            (r"C:\Windows\x.dll", r"C:\Windows\x.dll"),
+            (r"\Devices\x.dll", r"\Devices\x.dll"),
+            (r"\\server\share\x.dll", r"\\server\share\x.dll"),
+        ] {
+            assert_eq!(openable(path.as_ref()), std::path::Path::new(opened));
+        }
+        assert!(Mapped::open(r"C:\windows\system32\ntdll.dll".as_ref()).is_ok());
     }
 }

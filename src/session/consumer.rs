@@ -18,7 +18,7 @@ use crate::guid::Guid;
 
 use super::error::SessionError;
 use super::pipeline::Feed;
-use super::{etw, journal};
+use super::{etw, journal, priority};
 
 /// A session that is being read.
 #[derive(Debug)]
@@ -131,6 +131,7 @@ impl Opened {
         unsafe { (*self.reader.as_ptr()).feed = Some(feed) };
         let handle = self.handle.unwrap_or(u64::MAX);
         let work = move || {
+            priority::highest();
             let mut opened = self;
             let open = PROCESSTRACE_HANDLE { Value: handle };
             // SAFETY: the handle is open. `opened` keeps the context alive, and only the callbacks, which come on this

@@ -9,11 +9,11 @@ use ferrisetw::trace::{KernelTrace, LoggingMode, TraceError, TraceProperties, Tr
 use windows_sys::Win32::System::Diagnostics::Etw::{
     CLASSIC_EVENT_ID, CONTROLTRACE_HANDLE, CloseTrace, ControlTraceW, ENABLE_TRACE_PARAMETERS,
     ENABLE_TRACE_PARAMETERS_VERSION, ENABLE_TRACE_PARAMETERS_VERSION_2, EVENT_CONTROL_CODE_ENABLE_PROVIDER,
-    EVENT_FILTER_DESCRIPTOR, EVENT_FILTER_TYPE_PID, EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_QUERY,
-    EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE,
-    EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2, PROCESSTRACE_HANDLE, QueryAllTracesW, StartTraceW,
-    TRACE_PROFILE_INTERVAL, TRACE_QUERY_INFO_CLASS, TraceQueryInformation, TraceSampledProfileIntervalInfo,
-    TraceSetInformation, TraceStackTracingInfo, TraceSystemTraceEnableFlagsInfo, WNODE_FLAG_TRACED_GUID,
+    EVENT_FILTER_DESCRIPTOR, EVENT_TRACE_CONTROL_FLUSH, EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP,
+    EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE, EVENT_TRACE_SYSTEM_LOGGER_MODE, EnableTraceEx2,
+    PROCESSTRACE_HANDLE, QueryAllTracesW, StartTraceW, TRACE_PROFILE_INTERVAL, TRACE_QUERY_INFO_CLASS,
+    TraceQueryInformation, TraceSampledProfileIntervalInfo, TraceSetInformation, TraceStackTracingInfo,
+    TraceSystemTraceEnableFlagsInfo, WNODE_FLAG_TRACED_GUID,
 };
 use windows_sys::core::GUID;
 
@@ -22,8 +22,9 @@ use crate::guid::Guid;
 use super::access::is_denied;
 use super::diagnosis::Phase;
 use super::error::{
-    ALREADY_EXISTS, BUSY, ENABLE, INVALID_PARAMETER, NO_SUCH_SESSION, SET_INTERVAL, SessionError, TIMEOUT,
+    ALREADY_EXISTS, BUSY, ENABLE, INVALID_PARAMETER, NO_SUCH_SESSION, SET_INTERVAL, SessionError,
 };
+use super::scope::ScopeFilter;
 use super::{guids, journal};
 
 /// Buffers of a session.
@@ -281,43 +282,42 @@ pub(super) struct Provider {
     pub(super) keywords: u64,
 }
 
-/// Switches a provider on. No pids: for all processes; with pids it may still be for all, where the system cannot
+/// Switches a provider on. No filter: for all processes; with one it may still be for all, where the system cannot
 /// filter. Waits up to `patience` until all programs with the provider have been called.
 pub(super) fn enable(
     session: u64,
     provider: Provider,
-    pids: &[u32],
+    filter: Option<&ScopeFilter>,
     patience: Duration,
 ) -> Result<(), SessionError> {
-    // The filter is an array of ULONGs (ferrisetw's has u16s, so it cannot be used).
-    let mut filter = EVENT_FILTER_DESCRIPTOR {
-        Ptr: pids.as_ptr() as u64,
-        Size: size_of_val(pids) as u32,
-        Type: EVENT_FILTER_TYPE_PID,
-    };
-    let filtered = !pids.is_empty();
-    let parameters = ENABLE_TRACE_PARAMETERS {
+    // Ids are an array of ULONGs (ferrisetw's has u16s, so it cannot be used).
+    let mut descriptor = filter.map_or_else(EVENT_FILTER_DESCRIPTOR::default, |filter| {
+        EVENT_FILTER_DESCRIPTOR { Ptr: filter.data.as_ptr() as u64, Size: filter.size, Type: filter.kind }
+    });
+    let filtered = filter.is_some();
+    let mut parameters = ENABLE_TRACE_PARAMETERS {
         Version: ENABLE_TRACE_PARAMETERS_VERSION_2,
-        EnableFilterDesc: if filtered { &raw mut filter } else { std::ptr::null_mut() },
+        EnableFilterDesc: if filtered { &raw mut descriptor } else { std::ptr::null_mut() },
         FilterDescCount: u32::from(filtered),
         ..Default::default()
     };
-    let mut status = enable_with(session, provider, pids, patience, &parameters);
+    let mut status = enable_with(session, provider, filter, patience, &parameters);
     if status == INVALID_PARAMETER {
         // Filters by process, and this version of the structure, came with Windows 8.1.
         parameters =
             ENABLE_TRACE_PARAMETERS { Version: ENABLE_TRACE_PARAMETERS_VERSION, ..Default::default() };
-        status = enable_with(session, provider, &[], patience, &parameters);
+        status = enable_with(session, provider, None, patience, &parameters);
     }
+    const TIMEOUT: u32 = 1460;
     // The provider is on, and a program that hangs has not been called yet.
     if status == TIMEOUT { Ok(()) } else { check(ENABLE, status) }
 }
 
-/// `pids` are those in the filter of `parameters`.
+/// `filter` is what `parameters` points to.
 fn enable_with(
     session: u64,
     provider: Provider,
-    pids: &[u32],
+    filter: Option<&ScopeFilter>,
     patience: Duration,
     parameters: &ENABLE_TRACE_PARAMETERS,
 ) -> u32 {
@@ -326,10 +326,10 @@ fn enable_with(
     let arguments = || {
         format!(
             "session {session:#x}, provider {id}, enable, level {level}, keywords {keywords:#x}, parameters version \
-             {version}, processes {pids:?}, time-out {patience:?}"
+             {version}, filter {filter:?}, time-out {patience:?}"
         )
     };
-    // SAFETY: provider and parameters, with the filter and its pids, live through the call, which copies them.
+    // SAFETY: provider, parameters, descriptor and filter live through the call, which copies them.
     let enable = || unsafe {
         EnableTraceEx2(
             CONTROLTRACE_HANDLE { Value: session },

@@ -10,8 +10,9 @@
 //!
 //! The order of calls matters (documentation of SystemTraceProvider sessions): the privilege for the interval comes first;
 //! the kernel session is started with nothing switched on; the interval is set; stacks are asked for; the consumer is
-//! opened; the CLR's providers are switched on; then samples. At the end the sessions are stopped *before* their consumers are
-//! closed: stopping makes the kernel list what is still running, and these lists come through the consumer.
+//! opened; the CLR's providers are switched on; then processes, threads and images; when what runs already is known,
+//! samples. At the end the kernel's events are switched off, and the sessions are stopped *before* their consumers are
+//! closed: both make the kernel list what is still running, and these lists come through the consumer.
 //!
 //! Everything that outlives this process if nobody undoes it is in one list, `undo`, until it is undone: sessions, the
 //! sampling interval, which is the machine's and not the session's, and a program that was started suspended.
@@ -25,6 +26,7 @@ pub mod diagnosis;
 pub mod guids;
 mod pipeline;
 pub mod program;
+mod scope;
 mod status;
 mod tally;
 mod window;
@@ -39,15 +41,21 @@ mod etw;
 mod host;
 #[cfg(windows)]
 mod interval;
+mod inventory;
 #[cfg(windows)]
 pub mod journal;
+#[cfg(windows)]
+mod lists;
 mod missing;
+mod priority;
 #[cfg(windows)]
 pub mod process;
 #[cfg(windows)]
 mod recorder;
 #[cfg(windows)]
 pub mod running;
+#[cfg(windows)]
+mod snapshot;
 #[cfg(windows)]
 mod system;
 #[cfg(windows)]
@@ -56,10 +64,12 @@ pub mod undo;
 pub use batch::Batch;
 pub use error::SessionError;
 pub use host::Host;
+pub use inventory::{Inventory, Loaded, Running};
 pub use missing::Missing;
 pub use pipeline::{Counters, Drained, Feed, Pipeline, Sink};
 #[cfg(windows)]
 pub use recorder::{Ending, Options, ProfileFlag, Recorder, Started, Stopped, Whose};
+pub use scope::{Scope, ScopeFilter};
 pub use status::{Losses, Status};
 pub use tally::SampleCounts;
 pub use window::Window;

@@ -10,11 +10,13 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
-use crate::event::{Event, Kind};
-use crate::events::providers::{CLR, CLR_RUNDOWN};
+use crate::event::{Event, Kind, Ticks};
+use crate::events::providers::{CLR, CLR_RUNDOWN, EVENT_TRACE, LOST_EVENT};
 
 use super::batch::Batch;
 use super::diagnosis::Observer;
+use super::inventory::Inventory;
+use super::priority;
 use super::tally::{SampleCounts, Tally};
 use super::window::Window;
 
@@ -22,6 +24,9 @@ use super::window::Window;
 pub trait Sink: Send + 'static {
     /// Takes one event.
     fn event(&mut self, event: &Event<'_>);
+
+    /// Takes what ran when the recording began, once, after all events.
+    fn inventory(&mut self, _inventory: Inventory) {}
 }
 
 /// What has passed by, counted while it does.
@@ -34,9 +39,11 @@ pub struct Counters {
     samples: Mutex<SampleCounts>,
     /// The programs with a CLR that can list its code, by process id.
     rundowns: Mutex<BTreeMap<u32, Rundown>>,
+    /// Those that listed it when they were asked at the start.
+    start_lists: Mutex<BTreeMap<u32, Rundown>>,
 }
 
-/// Lists of its code that a program gave when it was asked at the end. One with two runtimes gives two.
+/// Lists of its code that a program gave when it was asked. One with two runtimes gives two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rundown {
     pub(super) begun: u32,
@@ -54,10 +61,20 @@ impl Counters {
         self.rundowns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The lists at the start, by process id.
+    pub(super) fn start_lists(&self) -> MutexGuard<'_, BTreeMap<u32, Rundown>> {
+        self.start_lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes the events, few, by which a runtime tells of itself and of its lists.
     fn rundown(&self, event: &Event<'_>) {
         let Kind::Manifest(id) = event.kind else { return };
         let from_rundown = event.provider == CLR_RUNDOWN;
+        match (id, from_rundown) {
+            (DC_START_INIT, true) => self.start_lists().entry(event.pid).or_default().begun += 1,
+            (DC_START_COMPLETE, true) => self.start_lists().entry(event.pid).or_default().done += 1,
+            _ => {}
+        }
         match (id, from_rundown) {
             (DC_START_COMPLETE | DC_START_INIT, true) | (RUNTIME, _) => {
                 self.rundowns().entry(event.pid).or_default();
@@ -72,6 +89,7 @@ impl Counters {
 /// Batches on their way, of up to 4,096 records or 512 KiB: two seconds of a million events a second, for a builder that
 /// does not get to run or makes its tables larger.
 const IN_FLIGHT: usize = 512;
+const HEADER: u8 = 0;
 // Ids of the rundown provider, and one of both providers. Runtimes before .NET Framework 4 have none of them.
 const DC_START_COMPLETE: u16 = 145;
 const DC_END_COMPLETE: u16 = 146;
@@ -83,6 +101,8 @@ const RUNTIME: u16 = 187;
 #[derive(Debug)]
 pub struct Feed {
     batch: Batch,
+    /// The time of the last event.
+    last: Ticks,
     full: Sender<Option<Batch>>,
     empty: Receiver<Batch>,
     counters: Arc<Counters>,
@@ -109,6 +129,15 @@ impl Feed {
         if let Some(observer) = &self.observer {
             observer.event(event);
         }
+        // ProcessTrace itself writes these two: the session's header, which nobody needs here, and what was lost. Their
+        // times need not be of the session's clock.
+        let made_up = match event.provider {
+            EVENT_TRACE if event.opcode == HEADER => return,
+            LOST_EVENT => Some(Event { time: self.last, ..*event }),
+            _ => None,
+        };
+        let event = made_up.as_ref().unwrap_or(event);
+        self.last = event.time;
         match event.kind {
             Kind::Classic => self.tally.event(event),
             _ if event.provider == CLR_RUNDOWN || event.provider == CLR => self.counters.rundown(event),
@@ -182,6 +211,7 @@ impl<S: Sink> Pipeline<S> {
         let (feeds, full) = bounded::<Option<Batch>>(IN_FLIGHT);
         let (returns, empty) = bounded::<Batch>(IN_FLIGHT);
         let thread = std::thread::Builder::new().name("builder".to_owned()).spawn(move || {
+            priority::above_normal();
             let mut window = Window::new(span);
             for batch in full.iter().map_while(|batch| batch) {
                 let mut reuse = |batch| drop(returns.try_send(batch));
@@ -197,6 +227,7 @@ impl<S: Sink> Pipeline<S> {
     pub fn feed(&self) -> Feed {
         Feed {
             batch: Batch::default(),
+            last: Ticks::default(),
             full: self.feeds.clone(),
             empty: self.empty.clone(),
             counters: self.counters.clone(),
@@ -233,7 +264,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::event::{NO_ID, Pointer, Ticks};
+    use crate::event::{NO_ID, Pointer};
     use crate::events::providers::PERF_INFO;
 
     fn event(time: i64) -> Event<'static> {
@@ -279,6 +310,45 @@ mod tests {
         assert_eq!(taken + dropped, all as u64);
         assert_eq!(counters.events.load(Relaxed), all as u64);
         assert_eq!(counters.samples().all, all as u64);
+    }
+
+    #[derive(Default)]
+    struct Times(Vec<(crate::guid::Guid, i64)>);
+
+    impl Sink for Times {
+        fn event(&mut self, event: &Event<'_>) {
+            self.0.push((event.provider, event.time.0));
+        }
+    }
+
+    #[test]
+    fn times_of_another_clock_do_not_come_through() {
+        let pipeline = Pipeline::start(Times::default(), 10).unwrap();
+        let mut feed = pipeline.feed();
+        let filetime = 133_700_000_000_000_000;
+        feed.event(&Event { provider: EVENT_TRACE, opcode: 0, ..event(filetime) });
+        feed.event(&event(1));
+        feed.event(&Event { provider: LOST_EVENT, opcode: 32, ..event(filetime) });
+        feed.event(&Event { provider: EVENT_TRACE, opcode: 32, ..event(2) });
+        drop(feed);
+        let times = pipeline.finish().unwrap().sink.0;
+        assert_eq!(times, [(PERF_INFO, 1), (LOST_EVENT, 1), (EVENT_TRACE, 2)]);
+    }
+
+    #[cfg(windows)]
+    #[test]
+    fn the_builder_runs_above_normal_priority() {
+        use windows_sys::Win32::System::Threading::{GetCurrentThread, GetThreadPriority};
+        struct Priority(i32);
+        impl Sink for Priority {
+            fn event(&mut self, _: &Event<'_>) {
+                // SAFETY: no pointers; the handle stands for this thread.
+                self.0 = unsafe { GetThreadPriority(GetCurrentThread()) };
+            }
+        }
+        let pipeline = Pipeline::start(Priority(0), 10).unwrap();
+        pipeline.feed().event(&event(1));
+        assert_eq!(pipeline.finish().unwrap().sink.0, 1, "THREAD_PRIORITY_ABOVE_NORMAL");
     }
 
     struct Counts(Arc<AtomicU64>);

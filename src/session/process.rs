@@ -6,8 +6,8 @@ use std::os::windows::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use windows_sys::Win32::Foundation::{
-    CloseHandle, ERROR_INVALID_PARAMETER, FILETIME, GetLastError, HANDLE, INVALID_HANDLE_VALUE, LUID,
-    WAIT_TIMEOUT,
+    CloseHandle, ERROR_INVALID_PARAMETER, ERROR_NOT_FOUND, FILETIME, GetLastError, HANDLE,
+    INVALID_HANDLE_VALUE, LUID, WAIT_TIMEOUT,
 };
 use windows_sys::Win32::Security::{
     AdjustTokenPrivileges, LUID_AND_ATTRIBUTES, LookupPrivilegeValueW, SE_PRIVILEGE_ENABLED,
@@ -20,9 +20,10 @@ use windows_sys::Win32::System::Diagnostics::ToolHelp::{
 };
 use windows_sys::Win32::System::SystemInformation::{GetNativeSystemInfo, SYSTEM_INFO};
 use windows_sys::Win32::System::Threading::{
-    CREATE_SUSPENDED, GetCurrentProcess, GetProcessTimes, OpenProcess, OpenProcessToken, OpenThread,
-    PROCESS_QUERY_LIMITED_INFORMATION, PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, ResumeThread,
-    THREAD_SUSPEND_RESUME, TerminateProcess, WaitForSingleObject,
+    ALL_PROCESSOR_GROUPS, CREATE_SUSPENDED, GetActiveProcessorCount, GetCurrentProcess, GetProcessId,
+    GetProcessTimes, OpenProcess, OpenProcessToken, OpenThread, PROCESS_QUERY_LIMITED_INFORMATION,
+    PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, ResumeThread, THREAD_SUSPEND_RESUME, TerminateProcess,
+    WaitForSingleObject,
 };
 
 use super::error::SessionError;
@@ -33,7 +34,7 @@ use super::undo::Guard;
 
 /// A handle that is closed when it is dropped.
 #[derive(Debug)]
-struct Owned(HANDLE);
+pub(super) struct Owned(pub(super) HANDLE);
 
 // SAFETY: a handle may be used from any thread.
 unsafe impl Send for Owned {}
@@ -45,7 +46,7 @@ impl Drop for Owned {
     }
 }
 
-fn last_error() -> u32 {
+pub(super) fn last_error() -> u32 {
     // SAFETY: reads a value of this thread.
     unsafe { GetLastError() }
 }
@@ -101,14 +102,20 @@ pub struct Watched {
 pub fn watch(pid: u32) -> Option<Watched> {
     // SAFETY: no pointers.
     let handle = unsafe { OpenProcess(PROCESS_SYNCHRONIZE | PROCESS_QUERY_LIMITED_INFORMATION, 0, pid) };
-    let handle = if handle.is_null() {
+    let handle = if !handle.is_null() {
+        let process = Owned(handle);
+        // Windows rounds an id down to a multiple of four, and opens a process that nobody asked for.
+        // SAFETY: the handle is open.
+        if unsafe { GetProcessId(process.0) } != pid {
+            return None;
+        }
+        Some(process)
+    } else {
         // The code for an id that nobody has; others (access denied) are of processes that exist.
         if last_error() == ERROR_INVALID_PARAMETER {
             return None;
         }
         None
-    } else {
-        Some(Owned(handle))
     };
     let since = handle.as_ref().and_then(start_time);
     let watched = Watched { pid, since, handle };
@@ -130,7 +137,7 @@ impl Watched {
     }
 }
 
-fn start_time(process: &Owned) -> Option<u64> {
+pub(super) fn start_time(process: &Owned) -> Option<u64> {
     let [mut created, mut exited, mut kernel, mut user] = [FILETIME::default(); 4];
     // SAFETY: the handle is open, and the four places live through the call.
     let ok = unsafe { GetProcessTimes(process.0, &mut created, &mut exited, &mut kernel, &mut user) };
@@ -193,7 +200,8 @@ pub(super) fn threads() -> Vec<(u32, u32)> {
     threads
 }
 
-/// Lets a program run that was started suspended: resumes all its threads, of which it has one.
+/// Lets a program run that was started suspended: resumes all its threads, of which it has one. It is an error if the
+/// system lists none.
 pub fn resume(pid: u32, mut guard: Guard) -> Result<(), SessionError> {
     const DOING: &str = "start the program's first thread";
     // SAFETY: no pointers.
@@ -202,6 +210,7 @@ pub fn resume(pid: u32, mut guard: Guard) -> Result<(), SessionError> {
         return Err(SessionError::call(DOING, last_error()));
     }
     let snapshot = Owned(snapshot);
+    let mut has_run = false;
     let mut entry = THREADENTRY32 { dwSize: size_of::<THREADENTRY32>() as u32, ..Default::default() };
     // SAFETY: the snapshot is open, and the entry says its size.
     let mut more = unsafe { Thread32First(snapshot.0, &mut entry) };
@@ -218,11 +227,12 @@ pub fn resume(pid: u32, mut guard: Guard) -> Result<(), SessionError> {
                 return Err(SessionError::call(DOING, last_error()));
             }
             guard.disarm();
+            has_run = true;
         }
         // SAFETY: as above.
         more = unsafe { Thread32Next(snapshot.0, &mut entry) };
     }
-    Ok(())
+    if has_run { Ok(()) } else { Err(SessionError::call(DOING, ERROR_NOT_FOUND)) }
 }
 
 /// Ends a process at once.
@@ -242,40 +252,79 @@ pub(super) fn end(pid: u32) -> Result<(), SessionError> {
     Ok(())
 }
 
+/// The name of the privilege that sampling needs.
+const PROFILE: &str = "SeSystemProfilePrivilege";
+/// The name of the privilege to look into every process, which administrators have.
+pub(super) const DEBUG: &str = "SeDebugPrivilege";
+
 /// Switches on the privilege that sampling needs, which a token has but not on.
 pub(super) fn enable_profile_privilege() -> Result<(), SessionError> {
-    const DOING: &str = "switch the privilege to sample on";
-    let mut token: HANDLE = std::ptr::null_mut();
-    // SAFETY: the handle's place lives through the call.
-    let ok =
-        unsafe { OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES | TOKEN_QUERY, &mut token) };
-    if ok == 0 {
-        return Err(SessionError::call(DOING, last_error()));
-    }
-    let token = Owned(token);
-    let mut id = LUID::default();
-    // SAFETY: the name ends with 0, and the id's place lives through the call.
-    let ok = unsafe {
-        LookupPrivilegeValueW(std::ptr::null(), wide("SeSystemProfilePrivilege").as_ptr(), &mut id)
-    };
-    if ok == 0 {
-        return Err(SessionError::call(DOING, last_error()));
-    }
-    let privileges = TOKEN_PRIVILEGES {
-        PrivilegeCount: 1,
-        Privileges: [LUID_AND_ATTRIBUTES { Luid: id, Attributes: SE_PRIVILEGE_ENABLED }],
-    };
-    // SAFETY: one privilege, as its count says; no previous state is asked for.
-    let adjust = || unsafe {
-        let ok =
-            AdjustTokenPrivileges(token.0, 0, &privileges, 0, std::ptr::null_mut(), std::ptr::null_mut());
-        // The call succeeds with ERROR_NOT_ALL_ASSIGNED where the token has no such privilege.
-        match last_error() {
-            0 if ok != 0 => Ok(()),
+    Privilege::enable(PROFILE).map(drop)
+}
+
+/// A privilege that is on. It stays on when this is dropped.
+pub(super) struct Privilege {
+    name: &'static str,
+    token: Owned,
+    id: LUID,
+}
+
+impl Privilege {
+    /// Switches a privilege of this process on.
+    pub(super) fn enable(name: &'static str) -> Result<Privilege, SessionError> {
+        const DOING: &str = "switch the privilege to sample on";
+        let mut token: HANDLE = std::ptr::null_mut();
+        // SAFETY: the handle's place lives through the call.
+        let ok = unsafe {
+            OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES | TOKEN_QUERY, &mut token)
+        };
+        if ok == 0 {
+            return Err(SessionError::call(DOING, last_error()));
+        }
+        let token = Owned(token);
+        let mut id = LUID::default();
+        // SAFETY: the name ends with 0, and the id's place lives through the call.
+        let ok = unsafe { LookupPrivilegeValueW(std::ptr::null(), wide(name).as_ptr(), &mut id) };
+        if ok == 0 {
+            return Err(SessionError::call(DOING, last_error()));
+        }
+        let privilege = Privilege { name, token, id };
+        match privilege.set(SE_PRIVILEGE_ENABLED) {
+            0 => Ok(privilege),
             code => Err(SessionError::call(DOING, code)),
         }
-    };
-    journal::call("AdjustTokenPrivileges", || "SeSystemProfilePrivilege, enable".to_owned(), adjust)
+    }
+
+    /// Switches it off, as far as the system lets us.
+    pub(super) fn disable(self) {
+        self.set(0);
+    }
+
+    /// The system's code.
+    fn set(&self, attributes: u32) -> u32 {
+        let privileges = TOKEN_PRIVILEGES {
+            PrivilegeCount: 1,
+            Privileges: [LUID_AND_ATTRIBUTES { Luid: self.id, Attributes: attributes }],
+        };
+        let adjust = || {
+            // SAFETY: one privilege, as its count says; no previous state is asked for.
+            unsafe {
+                AdjustTokenPrivileges(
+                    self.token.0,
+                    0,
+                    &privileges,
+                    0,
+                    std::ptr::null_mut(),
+                    std::ptr::null_mut(),
+                )
+            };
+            // The call succeeds with ERROR_NOT_ALL_ASSIGNED where the token has no such privilege, and sets no error
+            // otherwise.
+            last_error()
+        };
+        let name = self.name;
+        journal::call("AdjustTokenPrivileges", || format!("{name}, attributes {attributes:#x}"), adjust)
+    }
 }
 
 /// The processor's architecture as SYSTEM_INFO counts them: 0 x86, 9 x64, 12 ARM64.
@@ -286,6 +335,12 @@ pub(super) fn architecture() -> u16 {
         GetNativeSystemInfo(&mut info);
         info.Anonymous.Anonymous.wProcessorArchitecture
     }
+}
+
+/// Logical processors, in all their groups.
+pub(super) fn processors() -> u32 {
+    // SAFETY: no pointers.
+    unsafe { GetActiveProcessorCount(ALL_PROCESSOR_GROUPS) }.max(1)
 }
 
 /// The devices behind the drive letters: (`\Device\HarddiskVolume3`, `C:`).
@@ -300,4 +355,30 @@ pub(super) fn volumes() -> Vec<(String, String)> {
         (!name.is_empty()).then(|| (String::from_utf16_lossy(name), dos))
     };
     ('A'..='Z').filter_map(device).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_is_not_a_multiple_of_four_is_nobodys() {
+        let own = std::process::id();
+        assert_eq!(watch(own).map(|own| own.pid), Some(own));
+        for more in 1..4 {
+            assert!(watch(own + more).is_none(), "{}", own + more);
+        }
+    }
+
+    #[test]
+    fn a_program_whose_thread_is_not_found_is_an_error() {
+        let spawn = || spawn_suspended(&"cmd".into(), &["/c".into(), "exit 3".into()], Stdout::Ours).unwrap();
+        let (guard, mut lost) = spawn();
+        let error = resume(0x7fff_fff0, guard).unwrap_err();
+        assert_eq!(error.code(), Some(ERROR_NOT_FOUND));
+        assert_eq!(lost.wait().unwrap().code(), Some(1), "it is ended, and has not run");
+        let (guard, mut found) = spawn();
+        resume(found.id(), guard).unwrap();
+        assert_eq!(found.wait().unwrap().code(), Some(3));
+    }
 }

@@ -19,23 +19,22 @@ use super::diagnosis::Phase;
 use super::error::{NO_SUCH_SESSION, SessionError};
 use super::host::Host;
 use super::interval::{self, InForce};
+use super::inventory::Inventory;
 use super::missing::Missing;
 use super::pipeline::{Counters, Feed, Pipeline, Rundown, Sink};
+use super::scope::Scope;
 use super::status::{Losses, Status};
 use super::undo::{Guard, Undo};
-use super::{etw, journal, process, running, system};
+use super::{etw, journal, lists, process, running, snapshot, system};
 
 /// What to record.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Samples per second and processor.
     pub frequency: u32,
-    /// Only these processes' CLR events, where there are at most [`MOST_PIDS`]; empty: all.
-    pub clr_pids: Vec<u32>,
+    /// The processes whose CLR events are wanted. All, where a filter cannot express them.
+    pub scope: Scope,
 }
-
-/// A filter of a provider takes so many pids (documentation of EVENT_FILTER_DESCRIPTOR).
-const MOST_PIDS: usize = 8;
 
 /// A recording that runs. Dropping it stops everything without a result.
 #[derive(Debug)]
@@ -46,8 +45,9 @@ pub struct Recorder<S> {
     clr: Option<Half>,
     pipeline: Pipeline<S>,
     counters: Arc<Counters>,
-    clr_pids: Vec<u32>,
+    scope: Scope,
     profile: Profile,
+    inventory: Inventory,
     started: Started,
 }
 
@@ -148,6 +148,10 @@ const NGEN: u64 = 0x20;
 const START_ENUMERATION: u64 = 0x40;
 const FORCE_END_ENUMERATION: u64 = 0x100;
 const IL_TO_NATIVE_MAP: u64 = 0x2_0000;
+/// Without it every method of every NGEN image that is loaded is listed (documentation of CLR ETW keywords; from .NET
+/// Framework 4.5 on). Where every program of the machine is asked, they list these once, at the end; the few of a filter
+/// do so at the start, too, because they may end before the recording does.
+const SUPPRESS_NGEN: u64 = 0x4_0000;
 const NAMES: u64 = LOADER | JIT | NGEN | IL_TO_NATIVE_MAP;
 
 /// Buffers are handed out at least every second, and need time to come: this is safely longer.
@@ -175,9 +179,8 @@ impl<S: Sink> Recorder<S> {
         let found = interval::find(stale.interval);
         let [kernel_name, clr_name] = running::names(found.own);
 
-        let processors = std::thread::available_parallelism().map_or(1, |number| number.get() as u32);
         let base = now();
-        let buffers = kernel_buffers(options.frequency, processors);
+        let buffers = kernel_buffers(options.frequency, process::processors());
         let kernel = Half::start(kernel_name, |name| etw::start_kernel(name, buffers))?;
         // Now that a session's name keeps what it was.
         let asked_interval = 10_000_000 / options.frequency.max(1);
@@ -195,18 +198,29 @@ impl<S: Sink> Recorder<S> {
         let pipeline = Pipeline::start(make(&started.host), (clock.frequency * WINDOW_SECONDS) as i64)
             .map_err(|error| SessionError::Thread(error.to_string()))?;
         let counters = pipeline.counters();
-        let mut clr_pids = options.clr_pids.clone();
-        if clr_pids.len() > MOST_PIDS {
-            clr_pids.clear();
-        }
         let profile = Profile { flag: ProfileFlag::Group, since: Instant::now(), other_tried: false };
         // From here on a failure drops all of it, in its order.
-        let mut recorder =
-            Recorder { interval, kernel, clr: None, pipeline, counters, clr_pids, profile, started };
+        let mut recorder = Recorder {
+            interval,
+            kernel,
+            clr: None,
+            pipeline,
+            counters,
+            scope: options.scope.clone().expressible(),
+            profile,
+            inventory: Inventory::default(),
+            started,
+        };
         recorder.kernel.consumer = Some(kernel_opened.run(recorder.kernel_feed())?);
         if let Err(error) = recorder.start_clr(clr_name) {
             recorder.clr = None;
             recorder.started.missing.push(Missing::DotNet(error));
+        }
+        // What comes from now on the events report; what was there before, the kernel's list, if there is one.
+        etw::enable_kernel(recorder.kernel.handle, [PROCESS_THREAD_IMAGE, 0, 0, 0, 0, 0, 0, 0])?;
+        recorder.inventory = snapshot::take(|| now().0);
+        if let Some(clr) = &recorder.clr {
+            lists::wait_at_start(&recorder.counters, &clr.name);
         }
         // Samples come last: whatever they hit is then being recorded, and none is without its stack.
         recorder.switch_on(ProfileFlag::Group)?;
@@ -229,8 +243,14 @@ impl<S: Sink> Recorder<S> {
         let feed = self.clr_feed();
         let clr = self.clr.insert(clr);
         clr.consumer = Some(opened.run(feed)?);
-        let live = self.enable_clr(CLR, NAMES, CLR_PATIENCE);
-        let before = self.enable_clr(CLR_RUNDOWN, NAMES | START_ENUMERATION, CLR_PATIENCE);
+        let mut live = self.enable_clr(CLR, NAMES, CLR_PATIENCE);
+        if live.is_err() && matches!(self.scope, Scope::Names(_)) {
+            // By name is the younger of the filters. Without it there is only more to read.
+            self.scope = Scope::All;
+            live = self.enable_clr(CLR, NAMES, CLR_PATIENCE);
+        }
+        let suppressed = if self.scope == Scope::All { SUPPRESS_NGEN } else { 0 };
+        let before = self.enable_clr(CLR_RUNDOWN, NAMES | START_ENUMERATION | suppressed, CLR_PATIENCE);
         let missing = match (live, before) {
             (Err(error), Err(_)) => return Err(error),
             (live, before) => live.map_err(Missing::DotNet).and(before.map_err(Missing::DotNetBefore)),
@@ -241,7 +261,8 @@ impl<S: Sink> Recorder<S> {
 
     fn enable_clr(&self, id: Guid, keywords: u64, patience: Duration) -> Result<(), SessionError> {
         let provider = etw::Provider { id, level: VERBOSE, keywords };
-        self.clr.as_ref().map_or(Ok(()), |clr| etw::enable(clr.handle, provider, &self.clr_pids, patience))
+        let filter = self.scope.filter();
+        self.clr.as_ref().map_or(Ok(()), |clr| etw::enable(clr.handle, provider, filter.as_ref(), patience))
     }
 
     /// Switches samples on, and what must come with them.
@@ -264,6 +285,14 @@ impl<S: Sink> Recorder<S> {
         *other_tried = true;
         // Where the system refuses it, the first one stays.
         let _ = self.switch_on(ProfileFlag::Classic);
+    }
+
+    /// Switches the kernel's events off before the session is stopped: that makes the kernel list what still runs, also
+    /// where a stop does not hand the list out any more (perfview#928). A stop makes up for what fails here.
+    fn list_what_runs(&self) {
+        if etw::enable_kernel(self.kernel.handle, [0; 8]).is_ok() {
+            let _ = etw::flush(&self.kernel.name);
+        }
     }
 
     /// What is known since the start.
@@ -307,6 +336,7 @@ impl<S: Sink> Recorder<S> {
         on_wait: &mut dyn FnMut(&Ending),
     ) -> Result<Stopped<S>, SessionError> {
         self.status();
+        self.list_what_runs();
         let kernel_stopped = self.kernel.stop();
         journal::phase(Phase::Stopped);
         // After that, so that of two runs that end at once the second sees no other. Where it fails it is tried again
@@ -321,10 +351,11 @@ impl<S: Sink> Recorder<S> {
         // A session's last figures come with its stop.
         let end = |stopped: &Result<etw::Properties, _>| stopped.as_ref().cloned().unwrap_or_default();
         let mut losses = self.losses(&end(&kernel_stopped), &end(&clr_stopped));
-        let Recorder { pipeline, kernel, clr, interval, profile, .. } = self;
+        let Recorder { pipeline, kernel, clr, interval, profile, inventory, .. } = self;
         // What could not be stopped or put back is tried again here, and a warning names what is left.
         drop((interval, kernel, clr));
-        let drained = pipeline.finish().ok_or(SessionError::Builder)?;
+        let mut drained = pipeline.finish().ok_or(SessionError::Builder)?;
+        drained.sink.inventory(inventory);
         losses.late = drained.late;
         let ends = [listed, kernel_read, clr_read];
         let problems = ends.into_iter().filter_map(Result::err).collect();
@@ -471,11 +502,11 @@ fn is_stopped<T>(end: &Result<T, SessionError>) -> bool {
 fn kernel_buffers(frequency: u32, processors: u32) -> etw::Buffers {
     const SIZE: u32 = 256;
     const MOST: u32 = 2048;
-    // At the start one processor writes the list of all images, some megabytes.
-    const LEAST: u32 = 64;
+    // At the start one processor writes the list of all images, some 12 MB on a large machine, faster than it is read.
+    const FIRST: u32 = 128;
     let per_processor = (frequency * 600 * 3 / (SIZE << 10)).max(8);
-    let maximum = (per_processor * processors).clamp(LEAST, MOST.max(2 * processors));
-    etw::Buffers { size: SIZE, minimum: (maximum / 4).max(2 * processors), maximum }
+    let maximum = (per_processor * processors).clamp(2 * FIRST, MOST.max(2 * processors));
+    etw::Buffers { size: SIZE, minimum: (maximum / 4).max(2 * processors).max(FIRST), maximum }
 }
 
 /// The rundown of a large program is tens of megabytes within a second.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::debug_id::DebugId;
 use super::key::{FileId, PORTABLE_AGE};
@@ -11,7 +11,8 @@ use super::lookup::Verdict;
 use super::native::pdb;
 use super::pe::Image;
 use crate::guid::Guid;
-use crate::mmap::Mapped;
+use crate::mmap::{self, Mapped};
+use crate::trace::{ModuleId, Trace};
 
 /// A portable PDB begins as all ECMA-335 metadata does.
 const METADATA: [u8; 4] = *b"BSJB";
@@ -40,7 +41,8 @@ pub fn check_pdb(path: &Path, wanted: DebugId) -> Verdict {
 ///
 /// The size alone, in whole pages, proves nothing. A load and a merged trace tell the time stamp. The rundown of an
 /// unmerged one tells at most the checksum, which Windows' own files have and others often lack. Of those, the
-/// file at the recorded path is taken if nobody has written to it since: it was mapped when the recording began.
+/// file at the recorded path is taken if nobody has written to it since it was surely there: a program can be replaced
+/// while the old one runs.
 #[derive(Clone, Debug)]
 pub(super) struct ImageEvidence {
     /// SizeOfImage.
@@ -49,11 +51,30 @@ pub(super) struct ImageEvidence {
     pub(super) checksum: Option<u32>,
     /// Where the trace says that it is.
     pub(super) path: PathBuf,
-    /// When the recording began.
-    pub(super) recorded: Option<SystemTime>,
+    /// When it was surely there.
+    pub(super) there: Option<SystemTime>,
+}
+
+/// Whether the file at the path of a module is the one that was mapped, as far as the trace can tell; `None` where the
+/// trace has no path.
+pub fn at_its_path(trace: &Trace, module: ModuleId) -> Option<Verdict> {
+    ImageEvidence::of(trace, module).map(|evidence| evidence.check(&evidence.path))
 }
 
 impl ImageEvidence {
+    /// What the trace tells of a module; `None` where it tells neither path nor size.
+    pub(super) fn of(trace: &Trace, id: ModuleId) -> Option<ImageEvidence> {
+        let module = trace.module(id)?;
+        let size = u32::try_from(module.size).ok().filter(|_| !module.path.is_empty())?;
+        Some(ImageEvidence {
+            size,
+            timestamp: Some(module.timestamp).filter(|timestamp| *timestamp != 0),
+            checksum: Some(module.checksum).filter(|checksum| *checksum != 0),
+            path: PathBuf::from(&module.path),
+            there: system_time(trace.there_since(id)),
+        })
+    }
+
     /// Checks a candidate for the image.
     pub(super) fn check(&self, path: &Path) -> Verdict {
         let bytes = match Mapped::open(path) {
@@ -75,18 +96,25 @@ impl ImageEvidence {
             false if self.timestamp.is_some() => Verdict::Differs(id.to_string()),
             false => match self.checksum {
                 Some(_) => Verdict::Differs(format!("{id} with checksum {:08x}", image.checksum)),
-                None => Verdict::Differs(format!("{id}, written after the recording began")),
+                None => Verdict::Differs(format!("{id}, written after it was loaded")),
             },
         }
     }
 
     fn written_since(&self, path: &Path) -> bool {
-        let written = std::fs::metadata(path).and_then(|metadata| metadata.modified());
-        match (written, self.recorded) {
-            (Ok(written), Some(recorded)) => written >= recorded,
+        let written = std::fs::metadata(mmap::openable(path)).and_then(|metadata| metadata.modified());
+        match (written, self.there) {
+            (Ok(written), Some(there)) => written >= there,
             _ => true,
         }
     }
+}
+
+/// A FILETIME (100 ns since 1601), unless it lies before 1970.
+fn system_time(filetime: i64) -> Option<SystemTime> {
+    const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
+    let since = u64::try_from(filetime.checked_sub(UNIX_EPOCH)?).ok()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(since / 10))
 }
 
 /// True for the bytes of a portable PDB.
@@ -123,3 +151,7 @@ fn portable_guid(bytes: &[u8]) -> Option<Guid> {
     }
     None
 }
+
+#[cfg(test)]
+#[path = "identity_tests.rs"]
+mod tests;

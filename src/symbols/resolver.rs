@@ -9,7 +9,6 @@
 //! public symbols, which have no size.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use rustc_hash::FxHashMap;
 
@@ -171,14 +170,7 @@ impl<'a> Work<'a> {
     fn new(trace: &'a Trace, hit: &'a Hit, options: &Options) -> Option<Work<'a>> {
         let module = trace.module(hit.module)?;
         let percent = 100.0 * hit.samples as f64 / options.samples.max(1) as f64;
-        let evidence = u32::try_from(module.size).ok().filter(|_| !module.path.is_empty());
-        let evidence = evidence.map(|size| ImageEvidence {
-            size,
-            timestamp: Some(module.timestamp).filter(|timestamp| *timestamp != 0),
-            checksum: Some(module.checksum).filter(|checksum| *checksum != 0),
-            path: PathBuf::from(&module.path),
-            recorded: system_time(trace.clock.base_utc),
-        });
+        let evidence = ImageEvidence::of(trace, hit.module);
         let pdb_id = |pdb: &crate::trace::PdbId| DebugId { guid: pdb.guid, age: pdb.age };
         Some(Work {
             hit,
@@ -348,13 +340,6 @@ impl Quality {
     }
 }
 
-/// A FILETIME (100 ns since 1601), unless it lies before 1970.
-fn system_time(filetime: i64) -> Option<SystemTime> {
-    const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
-    let since = u64::try_from(filetime.checked_sub(UNIX_EPOCH)?).ok()?;
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(since / 10))
-}
-
 /// Looks for the PDB of every module that names one and has not been looked for.
 fn find_pdbs(work: &mut [Work<'_>], store: &Store, progress: &OnProgress<'_>) {
     let wanted = (0..).zip(&*work).filter(|(_, work)| !work.skipped && work.pdb.is_none());
@@ -422,19 +407,4 @@ pub(super) fn find_all<V: Fn(&Path) -> super::lookup::Verdict + Sync>(
     let name = |number: usize| searches.get(number).map_or("", |search| search.key.name().unwrap_or("?"));
     let found = store.find_all(&requests, &|number, state| progress(name(number), state));
     searches.iter().map(|search| search.index).zip(found).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::system_time;
-    use std::time::{Duration, SystemTime};
-
-    #[test]
-    fn file_times_become_system_times() {
-        let second = Duration::from_secs(1);
-        assert_eq!(system_time(116_444_736_010_000_000), Some(SystemTime::UNIX_EPOCH + second));
-        assert_eq!(system_time(0), None);
-        assert_eq!(system_time(i64::MIN), None);
-        assert!(system_time(i64::MAX).is_some());
-    }
 }

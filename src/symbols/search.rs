@@ -16,6 +16,7 @@ use super::path::is_foreign;
 use super::server::{Answer, Pointer, Server, read_text};
 use super::store::{Link, Request, Source, Store};
 use super::tree::Tree;
+use crate::mmap::openable;
 
 /// A search at work.
 pub(super) struct Search<'s> {
@@ -343,7 +344,7 @@ impl<'s> Search<'s> {
 
     /// Whether a file is the one. Only ordinary files are opened: a pipe or device could block for ever.
     fn judge(&self, file: &Path) -> Outcome {
-        match fs::metadata(file) {
+        match fs::metadata(openable(file)) {
             Ok(about) if about.is_file() => match (self.request.verify)(file) {
                 Verdict::Matches => Outcome::Found,
                 Verdict::Differs(found) => {

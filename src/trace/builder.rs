@@ -9,11 +9,12 @@ use crate::events::providers::{
     IMAGE_ID, KERNEL_EVENT_TRACING, META_DATA, STACK_WALK, SYS_CONFIG, SYSTEM_CONFIG, WIN_SAT,
 };
 use crate::events::{Decoded, decode};
-use crate::session::{Host, Sink};
+use crate::session::{Host, Inventory, Sink};
 
 use super::accounting::Lost;
 use super::code::Collector;
 use super::images::Images;
+use super::inventory::Before;
 use super::join::{Join, RawSample};
 use super::lifetimes::EARLY_SECONDS;
 use super::mappings::Mappings;
@@ -44,9 +45,9 @@ pub struct Builder {
     clock: Clock,
     machine: Machine,
     paths: Paths,
-    processes: Processes,
-    threads: Threads,
-    images: Images,
+    pub(super) processes: Processes,
+    pub(super) threads: Threads,
+    pub(super) images: Images,
     code: Collector,
     join: Join,
     /// Each sampling interval in 100 ns, with the number of samples before it.
@@ -54,6 +55,7 @@ pub struct Builder {
     events: u64,
     bytes: u64,
     lost: Lost,
+    pub(super) before: Before,
     span: Option<(Ticks, Ticks)>,
     kernel: KernelSpace,
 }
@@ -61,6 +63,10 @@ pub struct Builder {
 impl Sink for Builder {
     fn event(&mut self, event: &Event<'_>) {
         Builder::event(self, event);
+    }
+
+    fn inventory(&mut self, inventory: Inventory) {
+        self.take_inventory(&inventory);
     }
 }
 
@@ -97,6 +103,7 @@ impl Builder {
             events: 0,
             bytes: 0,
             lost: Lost::default(),
+            before: Before::default(),
             span: None,
             kernel,
         }
@@ -197,6 +204,7 @@ impl Builder {
             Kernel::StackWalk(walk) => self.join.stack_walk(walk, event),
             Kernel::ContextSwitch(switch) => self.join.note(event.time, switch.new_tid),
             Kernel::Process(process) => {
+                self.listed(process.phase);
                 if process.phase == Phase::Start {
                     self.images.process_began(process.pid, event.time);
                 }
@@ -208,6 +216,7 @@ impl Builder {
                 self.join.note(event.time, event.tid);
             }
             Kernel::Thread(thread) => {
+                self.listed(thread.phase);
                 if thread.phase == Phase::Start {
                     self.join.thread_began(thread.tid);
                 }
@@ -216,6 +225,7 @@ impl Builder {
             }
             Kernel::ThreadName(name) => self.threads.name(name),
             Kernel::Image(image) => {
+                self.listed(image.phase);
                 self.images.record(image, event.time);
                 self.join.note(event.time, event.tid);
             }
@@ -243,6 +253,15 @@ impl Builder {
             Kernel::ReadyThread(_) | Kernel::Interrupt(_) | Kernel::ProfileInterval(_) => {
                 self.join.note(event.time, event.tid);
             }
+        }
+    }
+
+    /// Counts the records of the kernel's lists.
+    fn listed(&mut self, phase: Phase) {
+        match phase {
+            Phase::RundownStart => self.before.listed_at_start += 1,
+            Phase::RundownEnd => self.before.listed_at_end += 1,
+            Phase::Start | Phase::End | Phase::Defunct => {}
         }
     }
 
@@ -313,6 +332,7 @@ impl Builder {
             events: self.events,
             bytes: self.bytes,
             lost,
+            before: self.before,
             span: self.span,
             kernel: self.kernel,
             kernel_only,

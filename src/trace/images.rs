@@ -9,10 +9,12 @@ use rustc_hash::FxHashMap;
 use crate::event::{Pointer, Ticks};
 use crate::events::kernel::{self, ImageId, KernelSpace, Phase};
 use crate::guid::Guid;
+use crate::session::Loaded;
 
 use super::mappings::{Mapping, Mappings};
 use super::paths::{Paths, file_name};
 use super::processes::{ProcessId, Processes};
+use super::space::Extent;
 
 /// A file that is mapped somewhere in the trace: an index into [`Trace::modules`](super::Trace::modules).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -272,6 +274,62 @@ impl Images {
         });
         self.latest.insert((pid, image.base), index);
         index
+    }
+
+    /// Takes the system's own list of what was mapped at some time between `from` and `until`, and gives how many
+    /// mappings only that knows. What events report of the same place and time stays as it is.
+    pub(super) fn there(
+        &mut self,
+        list: &[Loaded],
+        from: Ticks,
+        until: Ticks,
+        processes: &mut Processes,
+    ) -> u64 {
+        // The owner of a process id at a moment; kernel modules are everybody's.
+        let mut owner = |pid: u32, time| (pid != 0).then(|| processes.at(pid, time));
+        let mut known: FxHashMap<Option<ProcessId>, Vec<Extent>> = FxHashMap::default();
+        for open in &self.all {
+            let extent = Extent { start: open.base, size: open.size, from: open.start, until: open.end };
+            known.entry(owner(open.pid, open.evidence)).or_default().push(extent);
+        }
+        let before = self.all.len();
+        for loaded in list {
+            let pid = if self.kernel.contains(loaded.base, self.pointer) { 0 } else { loaded.pid };
+            let others = known.entry(owner(pid, from)).or_default();
+            let overlaps = |other: &&Extent| {
+                other.start < loaded.base.saturating_add(loaded.size.max(1))
+                    && loaded.base < other.start.saturating_add(other.size.max(1))
+            };
+            let (mut start, mut end) = (None, None);
+            let mut is_known = false;
+            for other in others.iter().filter(overlaps) {
+                match (other.from, other.until) {
+                    (_, Some(gone)) if gone <= from => start = start.max(Some(gone)),
+                    (Some(came), _) if until < came => {
+                        end = Some(end.map_or(came, |end: Ticks| end.min(came)));
+                    }
+                    _ => is_known = true,
+                }
+            }
+            if is_known {
+                continue;
+            }
+            others.push(Extent { start: loaded.base, size: loaded.size, from: start, until: end });
+            self.all.push(Open {
+                pid,
+                base: loaded.base,
+                size: loaded.size,
+                start,
+                end,
+                evidence: from,
+                name: loaded.path.clone(),
+                timestamp: 0,
+                checksum: 0,
+                pdb: None,
+                managed_pdb: None,
+            });
+        }
+        (self.all.len() - before) as u64
     }
 
     /// Turns records into modules and their mappings.

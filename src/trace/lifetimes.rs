@@ -83,6 +83,27 @@ impl Lifetimes {
         }
     }
 
+    /// It was there at some time between `from` and `until`, as the system's own list says: the life that events report
+    /// of that time; else one between the lives that they report.
+    pub(super) fn there(&mut self, id: u32, from: Ticks, until: Ticks) -> u32 {
+        let lives = &self.lives;
+        let life = |index: &u32| lives.get(*index as usize).copied();
+        let of_id = self.by_id.entry(id).or_default();
+        let place = of_id.partition_point(|index| life(index).is_some_and(|life| life.start <= Some(until)));
+        let before = place.checked_sub(1).and_then(|place| of_id.get(place));
+        let end = before.and_then(|index| life(index)?.end);
+        if let Some(index) = before
+            && end.is_none_or(|end| from < end)
+        {
+            return *index;
+        }
+        let life = Life { start: end, end: of_id.get(place).and_then(|index| life(index)?.start) };
+        let index = self.lives.len() as u32;
+        of_id.insert(place, index);
+        self.lives.push(life);
+        index
+    }
+
     /// One that ended before all others of its id.
     pub(super) fn before_all(&mut self, id: u32, end: Ticks) -> u32 {
         let index = self.add(Life { start: None, end: Some(end) });
@@ -178,6 +199,33 @@ mod tests {
         assert_eq!(lives.at(7, Ticks(100)), Some(second));
         assert_eq!(lives.at(7, Ticks(300)), Some(third));
         assert_eq!(lives.at(7, Ticks(5)), None);
+    }
+
+    #[test]
+    fn a_list_of_the_system_fills_what_no_event_reports() {
+        let life = |lives: &Lifetimes, index| lives.life(index).unwrap();
+        let (from, until) = (Ticks(100), Ticks(110));
+        let mut lives = Lifetimes::new(10);
+        let index = lives.there(7, from, until);
+        assert_eq!(life(&lives, index), Life { start: None, end: None }, "no event at all");
+        assert_eq!(lives.there(7, from, until), index);
+
+        // It starts, or ends, while the list is made; or was there all the time.
+        for (id, start, end) in [(1, Some(105), None), (2, None, Some(105)), (3, None, None)] {
+            let known = match start {
+                Some(start) => lives.start(id, Ticks(start)),
+                None => lives.seen(id),
+            };
+            end.map(|end| lives.end(id, Ticks(end)));
+            assert_eq!(lives.there(id, from, until), known);
+        }
+
+        // Events report only those before and after it.
+        let first = lives.end(4, Ticks(50));
+        let last = lives.start(4, Ticks(200));
+        let index = lives.there(4, from, until);
+        assert_eq!(life(&lives, index), Life { start: Some(Ticks(50)), end: Some(Ticks(200)) });
+        assert_eq!([40, 100, 250].map(|time| lives.at(4, Ticks(time))), [first, index, last].map(Some));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod builder;
 pub mod code;
 mod idle;
 mod images;
+mod inventory;
 mod join;
 mod lifetimes;
 mod mappings;
@@ -28,6 +29,7 @@ pub use builder::{Builder, Machine};
 pub use code::Code;
 pub use idle::Idle;
 pub use images::{Module, ModuleId, PdbId};
+pub use inventory::Before;
 pub use lifetimes::Life;
 pub use mappings::{Mapping, Mappings};
 pub use paths::{Paths, file_name, same_file, without_volume};
@@ -65,6 +67,8 @@ pub struct Trace {
     pub bytes: u64,
     /// What was lost.
     pub lost: Lost,
+    /// From where it is known what ran before.
+    pub before: Before,
     /// The times of the first and the last event.
     pub span: Option<(Ticks, Ticks)>,
     kernel: KernelSpace,
@@ -146,6 +150,15 @@ impl Trace {
     /// A thread by its id.
     pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
         self.threads.get(id.0 as usize)
+    }
+
+    /// A time, as a FILETIME, since when a module's file has surely been what it is: the creation of the first process
+    /// that had it before the recording, where that is known; else the begin of the recording.
+    pub fn there_since(&self, module: ModuleId) -> i64 {
+        let before =
+            self.mappings.iter().filter(|mapping| mapping.module == module && mapping.start.is_none());
+        let created = before.filter_map(|mapping| self.process(mapping.process)?.created);
+        created.fold(self.clock.base_utc, i64::min)
     }
 
     /// True for an address in the kernel's half of the machine's address space.

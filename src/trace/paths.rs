@@ -30,10 +30,17 @@ const DEEPEST: usize = 8;
 const NETWORK: [&str; 2] = [r"\Device\Mup\", r"\Device\LanmanRedirector\"];
 
 impl Paths {
-    pub(super) fn add_volume(&mut self, nt: String, dos: String) {
-        if nt.ends_with('\\') && dos.len() <= LONGEST {
-            self.volumes.insert(nt.to_ascii_lowercase(), dos);
+    /// Both may end in a backslash, as merged traces have them, or without, as the system names devices and drives.
+    pub(super) fn add_volume(&mut self, mut nt: String, mut dos: String) {
+        if nt.is_empty() || dos.len() > LONGEST {
+            return;
         }
+        for end in [&mut nt, &mut dos] {
+            if !end.is_empty() && !end.ends_with('\\') {
+                end.push('\\');
+            }
+        }
+        self.volumes.insert(nt.to_ascii_lowercase(), dos);
     }
 
     pub(super) fn set_windows(&mut self, directory: String) {
@@ -161,6 +168,20 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(paths().to_dos(nt), dos);
+        }
+    }
+
+    #[test]
+    fn devices_and_drives_need_no_backslash_at_their_end() {
+        let mut paths = Paths::default();
+        paths.add_volume(r"\Device\HarddiskVolume3".into(), "C:".into());
+        paths.add_volume(r"\Device\HarddiskVolume30".into(), "F:".into());
+        for (nt, dos) in [
+            (r"\Device\HarddiskVolume3\a\b.dll", r"C:\a\b.dll"),
+            (r"\Device\HarddiskVolume30\a\b.dll", r"F:\a\b.dll"),
+            (r"\Device\HarddiskVolume31\a\b.dll", r"\Device\HarddiskVolume31\a\b.dll"),
+        ] {
+            assert_eq!(paths.to_dos(nt), dos);
         }
     }
 

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::event::{NO_ID, Ticks};
 use crate::events::kernel::{self, Phase};
+use crate::session::Running;
 
 use super::lifetimes::{Life, Lifetimes};
 
@@ -30,6 +31,8 @@ pub struct Process {
     pub wow64: bool,
     /// When it was there.
     pub life: Life,
+    /// When it was created, as a FILETIME, where the system was asked: a live recording does so at its start.
+    pub created: Option<i64>,
     key: u64,
 }
 
@@ -114,6 +117,22 @@ impl Processes {
         }
     }
 
+    /// Takes what the system's own list says of a process that was there between `from` and `until`.
+    pub(super) fn there(&mut self, running: &Running, from: Ticks, until: Ticks) {
+        let index = self.lives.there(running.pid, from, until);
+        self.fit();
+        let Some(process) = self.all.get_mut(index as usize) else { return };
+        process.pid = running.pid;
+        if process.parent_pid == 0 {
+            process.parent_pid = running.parent;
+        }
+        if process.name.is_empty() {
+            process.name.clone_from(&running.name);
+        }
+        process.wow64 |= running.wow64;
+        process.created = running.created;
+    }
+
     /// Whose `pid` it was at `time`; one made up if nothing tells.
     pub(super) fn at(&mut self, pid: u32, time: Ticks) -> ProcessId {
         let index = self.lives.at(pid, time).unwrap_or_else(|| self.lives.unseen(pid));
@@ -149,6 +168,7 @@ impl Processes {
                 command_line: String::new(),
                 wow64: false,
                 life: Life { start: None, end: None },
+                created: None,
                 key: 0,
             });
         }
@@ -177,10 +197,7 @@ impl Threads {
             Phase::RundownEnd if self.ended_in(tid, record.pid) => return,
             Phase::RundownStart | Phase::RundownEnd | Phase::Defunct => self.lives.seen(tid),
         };
-        while self.lives.life(self.all.len() as u32).is_some() {
-            let life = Life { start: None, end: None };
-            self.all.push(Thread { tid, pid: record.pid, name: String::new(), start_address: 0, life });
-        }
+        self.fit(tid, record.pid);
         let Some(thread) = self.all.get_mut(index as usize) else { return };
         if record.start_address != 0 {
             thread.start_address = record.start_address;
@@ -190,6 +207,12 @@ impl Threads {
         } else if let Some(name) = self.early_names.remove(&tid) {
             thread.name = name;
         }
+    }
+
+    /// Takes a thread of the system's own list that was there between `from` and `until`.
+    pub(super) fn there(&mut self, tid: u32, pid: u32, from: Ticks, until: Ticks) {
+        self.lives.there(tid, from, until);
+        self.fit(tid, pid);
     }
 
     pub(super) fn name(&mut self, record: &kernel::ThreadName<'_>) {
@@ -218,6 +241,15 @@ impl Threads {
             }
         }
         all
+    }
+
+    /// Makes room for the life that was added.
+    fn fit(&mut self, tid: u32, pid: u32) {
+        while self.lives.life(self.all.len() as u32).is_some() {
+            let name = self.early_names.remove(&tid).unwrap_or_default();
+            let life = Life { start: None, end: None };
+            self.all.push(Thread { tid, pid, name, start_address: 0, life });
+        }
     }
 
     /// True if the latest owner of `tid` was of process `pid` and has ended: the end rundown may list it all the same.

@@ -62,7 +62,9 @@ def a_program_is_profiled_from_its_start():
                   pid=f"{pid}=child", **settings).clean()
         expect(run.code == 0, f"exit code {run.code}: {run.err}")
         expect(re.search(r"target.exe \(\d+\) still runs; only the recording has ended", run.err), run.err)
-        run.out = "\n".join(without_ids(run.out.splitlines()))
+        # The recording has its process start in the middle; the program in its place is there before.
+        name = lines[0].split(";")[0]
+        run.out = "\n".join(without_ids(re.sub(r"^target\.exe ", name + " ", run.out, flags=re.M).splitlines()))
         same(run, lines, f"process {pid}")
         enabled = [call["pids"] for call in run.calls if call["call"] == "EnableTraceEx2"]
         # Methods are asked for only if somebody has listed modules.
@@ -166,21 +168,71 @@ def calls_come_in_the_right_order():
     expect("NT Kernel Logger" not in run.calls[kernel]["session"], "a name of our own")
     stacks, = run.find("TraceSetInformation", **{"class": 3})
     expect(run.calls[stacks].get("stack") == "0f/46", f"stacks of {run.calls[stacks]}")
-    flags, = run.find("TraceSetInformation", **{"class": 4})
-    expect(run.calls[flags]["flags"] == 0x01000007, f"flags {run.calls[flags]['flags']:x}")
-    expect(read < kernel < set_to < stacks < flags < restored, "order of the start")
+    what_runs, flags, off = run.find("TraceSetInformation", **{"class": 4})
+    expect([run.calls[place]["flags"] for place in (what_runs, flags, off)] == [7, 0x01000007, 0], "flags")
+    expect(read < kernel < set_to < stacks < what_runs < flags < off < restored, "order of the start")
     live, start, modules, methods = run.find("EnableTraceEx2")
     keywords = [run.calls[place]["keywords"] for place in (live, start, modules, methods)]
-    expect(keywords == [0x20038, 0x20078, 0x108, 0x20130], f"keywords {[hex(k) for k in keywords]}")
+    # Of all programs, what NGEN compiled is listed once: at the end.
+    expect(keywords == [0x20038, 0x60078, 0x108, 0x20130], f"keywords {[hex(k) for k in keywords]}")
     timeouts = [run.calls[place]["timeout"] for place in (live, start, modules, methods)]
     expect(timeouts == [1000, 1000, 0, 0], f"programs are on before samples come: {timeouts}")
     expect(all(run.calls[place]["level"] == 5 for place in (live, start, modules, methods)), "verbose")
     stop_kernel, stop_clr = run.find("ControlTraceW", code="stop")
-    expect(flags < stop_kernel < modules < methods < stop_clr, "order of the end")
+    expect(start < flags < off < stop_kernel < modules < methods < stop_clr, "order of the end")
+    expect(any(off < place < stop_kernel for place in run.find("ControlTraceW", code="flush")), "flushed before the stop")
+    expect(all(run.calls[place]["min_buffers"] >= 128 for place in (kernel,)), "buffers for the list of all images")
+    expect(all(run.calls[place]["priority"] == 2 for place in run.find("ProcessTrace.begins")), "of the highest priority")
     raw = [run.calls[place]["handle"] for place in run.find("OpenTraceW", raw=1)]
     closed = [place for place in run.find("CloseTrace") if place > flags]
     expect(len(raw) == 2 and len(closed) == 2, "both consumers are closed")
     expect(stop_kernel < closed[0] and stop_clr < closed[1], "sessions stop before their consumers are closed")
+
+
+def few_net_programs_list_precompiled_code_twice():
+    # They may end before the recording does. `calls_come_in_the_right_order` has the rule for all programs.
+    with Target(60) as target:
+        for flags in (["--pid", target.pid], ["--name", "TARGET.exe"]):
+            run = Run("--duration", "300ms", *LIVE, *flags, pid=f"7312={target.pid}").clean()
+            keywords = [run.calls[place]["keywords"] for place in run.find("EnableTraceEx2")]
+            expect(keywords == [0x20038, 0x20078, 0x108, 0x20130], f"{flags}: {[hex(k) for k in keywords]}")
+
+
+def samples_wait_for_the_lists_of_net_programs():
+    with Target(120) as target:
+        run = Run("--duration", "300ms", *LIVE, "--pid", target.pid, pid=f"7312={target.pid}", clr_start=1500).clean()
+        ends = run.find("list.ends")
+        expect(ends and ends[0] < run.find("TraceSetInformation", flags=0x01000007)[0], f"{run.calls}")
+        # One that is suspended does not finish.
+        run = Run("--duration", "300ms", *LIVE, "--pid", target.pid, pid=f"7312={target.pid}", clr_start=-1).clean()
+        expect(run.code == 0 and not run.find("list.ends") and run.seconds < 60, f"{run.seconds} s: {run.err}")
+
+
+def programs_of_a_name_are_a_filter():
+    shutil.copy(program("target.exe"), program("filtered.exe"))
+    with Target(60, "filtered.exe") as target:
+        for fail, names in (("", ["FILTERED.exe;FILTERED"] * 4), ("EnableTraceEx2@1=87", ["FILTERED.exe;FILTERED"] + [""] * 4)):
+            run = Run("--duration", "300ms", *LIVE, "--name", "FILTERED", pid=f"7312={target.pid}", lists="none", fail=fail).clean()
+            expect(run.code == 0 and run.out, run.err)
+            found = [run.calls[place]["names"] for place in run.find("EnableTraceEx2")]
+            expect(found == names, f"{found}")
+
+
+def without_the_kernels_lists_names_come_from_the_system():
+    # Where orders.exe is in the recording, seeded.exe is here.
+    with Target(60, "seeded.exe") as target:
+        for flags in (["--name", "seeded"], ["--pid", target.pid]):
+            run = Run("--duration", "300ms", *LIVE, *flags, pid=f"7312={target.pid}", lists="none").clean()
+            expect(run.code == 0 and f"seeded.exe ({target.pid});" in run.out, f"{flags}: {run.out[:500]} {run.err}")
+            expect(";seeded!" in run.out or ";seeded+" in run.out, f"{flags}: {run.out[:2000]}")
+    # A program that has not run yet has modules, too.
+    run = Run("--duration", "60s", *LIVE, "--", program("seeded.exe"), "echo", "0", pid="7312=child", lists="none").clean()
+    expect(";seeded!" in run.out or ";seeded+" in run.out, f"{run.out[:2000]} {run.err}")
+
+
+@real
+def the_kernels_list_at_the_end_may_come_only_when_its_events_go_off():
+    same(Run(*ALL, trace=TRACE_2016, lists="switch").clean(), convert(TRACE_2016), "listed when switched off")
 
 
 @real
@@ -193,7 +245,7 @@ CALLS = ["OpenProcessToken", "LookupPrivilegeValueW", "AdjustTokenPrivileges", "
          "TraceQueryInformation", "TraceQueryInformation@1", "TraceQueryInformation@2", "TraceQueryInformation@3",
          "TraceQueryInformation@4", "TraceSetInformation.5@1", "TraceSetInformation.5@2",
          "StartTraceW.kernel", "StartTraceW.user", "ControlTraceW.query@1", "ControlTraceW.query@2",
-         "TraceSetInformation.3", "TraceSetInformation.4", "OpenTraceW.cooked@1", "OpenTraceW.cooked@2",
+         "TraceSetInformation.3", "TraceSetInformation.4@1", "TraceSetInformation.4@2", "TraceSetInformation.4@3", "OpenTraceW.cooked@1", "OpenTraceW.cooked@2",
          "OpenTraceW.raw@1", "OpenTraceW.raw@2", "EnableTraceEx2@1", "EnableTraceEx2@2", "EnableTraceEx2@3",
          "EnableTraceEx2@4", "ProcessTrace@1", "ProcessTrace@2", "CloseTrace", "ControlTraceW.flush",
          "ControlTraceW.stop@1", "ControlTraceW.stop@2", "ControlTraceW.stop@3"]
@@ -202,7 +254,7 @@ CODES = [5, 87, 183, 1450, 4201, 0x800700AA]
 HARMLESS = {"QueryAllTracesW": False, "CloseTrace": False, "ControlTraceW.flush": False, "ControlTraceW.stop@1": False,
             "ControlTraceW.stop@2": False, "ControlTraceW.stop@3": False, "TraceQueryInformation": True,
             "TraceQueryInformation@1": False, "TraceQueryInformation@2": False, "TraceQueryInformation@3": True,
-            "TraceQueryInformation@4": False, "TraceSetInformation.5@1": True, "TraceSetInformation.5@2": False,
+            "TraceQueryInformation@4": False, "TraceSetInformation.4@3": False, "TraceSetInformation.5@1": True, "TraceSetInformation.5@2": False,
             "StartTraceW.user": True, "ControlTraceW.query@2": True, "OpenTraceW.cooked@2": True,
             "OpenTraceW.raw@2": True, "EnableTraceEx2@1": True, "EnableTraceEx2@2": True, "EnableTraceEx2@3": True,
             "EnableTraceEx2@4": True}
@@ -449,7 +501,7 @@ def the_other_profile_flag_is_tried():
     for heeded, tried, said in (("group", [group], False), ("classic", [group, classic], True)):
         run = Run("--all", "--duration", "5s", *LIVE, profile=heeded).clean()
         masks = [run.calls[place]["masks"] for place in run.find("TraceSetInformation", **{"class": 4})]
-        expect([mask for mask in masks if any(mask)] == tried, f"{heeded}: {masks}")
+        expect([mask for mask in masks if mask[1]] == tried, f"{heeded}: {masks}")
         expect(run.code == 0 and total(run.out.splitlines()) == total(convert(DEMO)), f"{heeded}: {run.err}")
         expect(("classic profile flag" in run.err) == said, f"{heeded}: {run.err}")
 
@@ -588,6 +640,10 @@ def errors_have_a_cause_and_a_cure():
 def targets_are_checked_first():
     run = Run("--pid", "999998", *LIVE)
     expect(run.code == 1 and "there is no such process" in run.err, run.err)
+    # The system takes this for the id of the program.
+    with Target(60) as target:
+        run = Run("--pid", str(int(target.pid) + 1), "--duration", "300ms", *LIVE)
+        expect(run.code == 1 and "there is no such process" in run.err, run.err)
     expect(not run.find("StartTraceW"), "no session was started")
     run = Run(*LIVE, "--", "no-such-program.exe")
     expect(run.code == 1 and "cannot start no-such-program.exe" in run.err, run.err)
@@ -837,12 +893,24 @@ def a_diagnosis_is_there_whatever_happens():
 
 
 def the_library_survives_its_sink():
-    run = Run("live::a_", "--test-threads=1", "--nocapture", exe="it.exe", loops=3).clean()
+    run = Run("live::a_", "--test-threads=1", "--nocapture", "--ignored", exe="it.exe", loops=3).clean()
     expect("2 passed" in run.out, run.out + run.err)
 
 
+def paths_of_images_are_those_of_this_machine():
+    run = Run("live::paths", "--nocapture", "--ignored", exe="it.exe", volume=3).clean()
+    paths = [line.split(" ", 1)[1] for line in run.out.splitlines() if line.startswith("module ")]
+    expect(r"C:\Services\Orders\orders.exe" in paths, f"{paths} {run.err}")
+    expect(not [path for path in paths if path.startswith("\\Device\\HarddiskVolume1\\")], f"{paths}")
+    # From where it is known what ran before is a fact.
+    expect("before Before { listed_at_start: " in run.out and "listed_at_start: 0" not in run.out, run.out)
+    run = Run("live::paths", "--nocapture", "--ignored", exe="it.exe", lists="none").clean()
+    expect("before Before { listed_at_start: 0, listed_at_end: 0, only_in_inventory: " in run.out, run.out)
+    expect("only_in_inventory: 0" not in run.out, run.out)
+
+
 def drops_are_counted_exactly():
-    run = Run("live::what", "--nocapture", exe="it.exe", loops=1000).clean()
+    run = Run("live::what", "--nocapture", "--ignored", exe="it.exe", loops=1000).clean()
     found = re.search(r"taken (\d+) dropped (\d+)", run.out)
     expect(found, run.out + run.err)
     taken, dropped = int(found[1]), int(found[2])
@@ -860,6 +928,11 @@ CHECKS = [
     delay_comes_before_everything,
     a_program_has_our_input_and_output,
     calls_come_in_the_right_order,
+    few_net_programs_list_precompiled_code_twice,
+    samples_wait_for_the_lists_of_net_programs,
+    programs_of_a_name_are_a_filter,
+    without_the_kernels_lists_names_come_from_the_system,
+    the_kernels_list_at_the_end_may_come_only_when_its_events_go_off,
     in_real_time_nothing_comes_late,
     whatever_fails_leaves_nothing,
     what_cannot_be_undone_is_told,
@@ -894,6 +967,7 @@ CHECKS = [
     a_diagnosis_has_what_happened,
     a_diagnosis_is_there_whatever_happens,
     the_library_survives_its_sink,
+    paths_of_images_are_those_of_this_machine,
     drops_are_counted_exactly,
 ]
 

@@ -27,6 +27,7 @@ struct session {
     int stack_count;
     struct enabled enabled[MAX_ENABLED];
     int enabled_count;
+    int ended; /* the kernel has been asked for what runs at the end */
     ULONGLONG delivered;
 };
 
@@ -35,6 +36,9 @@ struct consumer { int used, closed, processing; struct session *session; EVENT_T
 static struct session sessions[MAX_SESSIONS];
 static struct consumer consumers[MAX_SESSIONS];
 static ULONG interval = 10000;
+/* True from when samples are switched on. Before that only the lists of CLRs are handed out: a recording happens
+   while it is sampled. */
+static volatile int playing;
 static CRITICAL_SECTION lock;
 
 static const char *setting(const char *name, const char *otherwise) {
@@ -76,6 +80,21 @@ static unsigned first_child(void) {
     return child;
 }
 
+/* STANDIN_VOLUME: the digit of the recording's volume that is played as the one behind this machine's drive C:. */
+static void rename_volume(struct etl *etl) {
+    WCHAR here[300], wanted[64];
+    const char *digit = setting("STANDIN_VOLUME", "");
+    if (!*digit || !QueryDosDeviceW(L"C:", here, 300)) return;
+    size_t length = (size_t)swprintf(wanted, 64, L"\\Device\\HarddiskVolume%c\\", *digit);
+    if (wcslen(here) + 1 != length) return;
+    for (size_t i = 0; i < etl->count; i++) {
+        struct event *e = &etl->events[i];
+        if (e->kind != KIND_KERNEL || (e->group != 0x14 && e->group != 0x03)) continue;
+        for (size_t at = 0; at + length * 2 <= e->payload_size; at++)
+            if (!memcmp(e->payload + at, wanted, length * 2)) memcpy(e->payload + at, here, length * 2 - 2);
+    }
+}
+
 /* The file that is played to sessions of this kind; read once. */
 static struct etl *recording(int kernel) {
     static struct etl *kept[2];
@@ -91,6 +110,7 @@ static struct etl *recording(int kernel) {
         if (sscanf(pid, "%u=%u", &from, &to) == 1) to = first_child();
         strncpy(paths[kernel], path, 511);
         kept[kernel] = etl_read(path, atoll(setting("STANDIN_FREQUENCY", "0")), from, to);
+        if (kept[kernel]) rename_volume(kept[kernel]);
         if (!kept[kernel]) fprintf(stderr, "stand-in: cannot read %s\n", path);
         else if (*setting("STANDIN_CLOCK", "")) kept[kernel]->frequency = atoll(setting("STANDIN_CLOCK", ""));
     }
@@ -284,7 +304,7 @@ API ULONG WINAPI QueryAllTracesW(PEVENT_TRACE_PROPERTIES *all, ULONG room, PULON
 
 API ULONG WINAPI EnableTraceEx2(TRACEHANDLE handle, LPCGUID provider, ULONG code, UCHAR level,
                                                   ULONGLONG any, ULONGLONG all, ULONG timeout, PENABLE_TRACE_PARAMETERS parameters) {
-    char guid[40], pids[128] = "", arguments[512];
+    char guid[40], pids[128] = "", names[256] = "", arguments[800];
     ULONG answer = injected("EnableTraceEx2", code == 1 ? "enable" : "disable");
     if (!answer) answer = refused(provider, TRACELOG_GUID_ENABLE); /* B-enable-rights */
     /* The second version, and with it filters, came with Windows 8.1. */
@@ -296,6 +316,7 @@ API ULONG WINAPI EnableTraceEx2(TRACEHANDLE handle, LPCGUID provider, ULONG code
     if (parameters && parameters->Version == 2)
         for (ULONG i = 0; i < parameters->FilterDescCount; i++) {
             EVENT_FILTER_DESCRIPTOR *filter = &parameters->EnableFilterDesc[i];
+            if (filter->Type == 0x80000008) snprintf(names, sizeof names, "%.*ls", (int)filter->Size / 2, (WCHAR *)(ULONG_PTR)filter->Ptr);
             if (filter->Type != 0x80000004) continue;
             enabled.any_pid = 0;
             for (ULONG j = 0; j < filter->Size / 4 && j < 8; j++) {
@@ -309,8 +330,8 @@ API ULONG WINAPI EnableTraceEx2(TRACEHANDLE handle, LPCGUID provider, ULONG code
     if (!answer) shared_enable(provider, code, level, any, all, enabled.pids, enabled.pid_count);
     leave();
     guid_text(provider, guid);
-    snprintf(arguments, sizeof arguments, "\"handle\":%llu,\"provider\":\"%s\",\"code\":%lu,\"level\":%u,\"keywords\":%llu,\"timeout\":%lu,\"pids\":[%s]",
-             handle, guid, code, level, any, timeout, pids);
+    snprintf(arguments, sizeof arguments, "\"handle\":%llu,\"provider\":\"%s\",\"code\":%lu,\"level\":%u,\"keywords\":%llu,\"timeout\":%lu,\"pids\":[%s],\"names\":\"%s\"",
+             handle, guid, code, level, any, timeout, pids, names);
     call_log("EnableTraceEx2", arguments, answer);
     return answer;
 }
@@ -369,6 +390,8 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
             if (!strcmp(heeded, "group")) classic = 0;
             session->flags = (masks[0] & ~0x01000000ul) | (group || classic ? 0x01000000 : 0);
             shared_flags(session->flags);
+            if (session->flags & 0x01000000) playing = 1;
+            if (playing && !session->flags) session->ended = 1;
             break;
         }
         case 5: {
@@ -448,11 +471,27 @@ static int is_end_rundown(const struct event *e) {
         || e->id == 156 || e->id == 158;
 }
 
+/* The lists that a CLR gives at the start. */
+static int is_start_rundown(const struct event *e) {
+    static const uint8_t rundown[4] = {0x1c, 0x02, 0x69, 0xa6};
+    return e->kind == KIND_USER && !memcmp(e->provider, rundown, 4) && e->id >= 141 && e->id <= 157 && e->id % 2;
+}
+
+/* The kernel's lists of what runs at the start and at the end. */
+static int is_kernel_list(const struct event *e) {
+    return e->kind == KIND_KERNEL && (e->group == 0x03 || e->group == 0x05 || e->group == 0x14) && (e->type == 3 || e->type == 4);
+}
+
 static volatile LONG64 replayed; /* by how much later than in the file the kernel session is now */
 static int all_stacks, no_samples; /* STANDIN_STACKS */
 static enum { ANSWERS, DOES_NOT_ANSWER, DOES_NOT_FINISH } clr_end; /* STANDIN_CLR_END */
 
+static const char *lists; /* STANDIN_LISTS */
+static int clr_start; /* STANDIN_CLR_START */
+
 static void read_settings(void) {
+    lists = setting("STANDIN_LISTS", "");
+    clr_start = atoi(setting("STANDIN_CLR_START", "0"));
     const char *end = setting("STANDIN_CLR_END", "");
     all_stacks = !strcmp(setting("STANDIN_STACKS", ""), "all");
     no_samples = !strcmp(setting("STANDIN_STACKS", ""), "none");
@@ -470,14 +509,19 @@ static int is_wrong_interval(const struct event *e) {
 /* Whether the session switched this event on. */
 static int wanted(const struct session *session, const struct event *e) {
     if (session->kernel) {
-        if (e->kind != KIND_KERNEL || !session->flags) return 0;
+        ULONG flags = session->ended ? 0x01000007 : session->flags;
+        if (e->kind != KIND_KERNEL || !flags) return 0;
+        if (is_kernel_list(e)) {
+            if (!strcmp(lists, "none")) return 0;
+            if (!strcmp(lists, "switch") && e->at_end && !session->ended) return 0;
+        }
         switch (e->group) {
             case 0x00: return e->type != 0;
-            case 0x03: return e->type == 10 ? session->flags & 4 : session->flags & 1;
-            case 0x05: return (e->type <= 4 || e->type == 72) && session->flags & 2;
+            case 0x03: return e->type == 10 ? flags & 4 : flags & 1;
+            case 0x05: return (e->type <= 4 || e->type == 72) && flags & 2;
             case 0x0b: return 1;
-            case 0x0f: return !is_wrong_interval(e) && !(no_samples && e->type == 46) && (e->type == 46 || (e->type >= 72 && e->type <= 74)) && session->flags & 0x01000000;
-            case 0x14: return session->flags & 4;
+            case 0x0f: return !is_wrong_interval(e) && !(no_samples && e->type == 46) && (e->type == 46 || (e->type >= 72 && e->type <= 74)) && flags & 0x01000000;
+            case 0x14: return flags & 4;
             case 0x18:
                 if (e->type >= 34 && e->type <= 36) return session->stack_count > 0;
                 if (no_samples) return 0;
@@ -500,6 +544,9 @@ static int wanted(const struct session *session, const struct event *e) {
         for (int j = 0; j < on->pid_count; j++) pid |= on->pids[j] == e->pid;
         if (memcmp(&on->provider, e->provider, 16) || !pid || (on->level && e->level > on->level)) continue;
         if (e->keyword && on->keywords && !(e->keyword & on->keywords)) continue;
+        /* OverrideAndSuppressNGenEvents: methods that were not compiled just in time, and are not dynamic. */
+        if (is_rundown && on->keywords & 0x40000 && (e->id == 143 || e->id == 144) && e->payload_size >= 36 && !(e->payload[32] & 9))
+            continue;
         if (is_rundown && e->id != 187 && !(on->keywords & (is_end ? 0x180 : 0x40))) continue;
         return 1;
     }
@@ -577,6 +624,44 @@ static void deliver(struct consumer *consumer, const struct etl *etl, const stru
     consumer->logfile.EventRecordCallback(&record);
 }
 
+/* ProcessTrace hands out the header of the session first. Its time is no raw clock value. */
+static void deliver_header(struct consumer *consumer, const struct etl *etl) {
+    EVENT_RECORD record = {0};
+    TRACE_LOGFILE_HEADER header = consumer->logfile.LogfileHeader;
+    record.EventHeader.Size = (USHORT)(sizeof(EVENT_HEADER) + sizeof header);
+    record.EventHeader.Flags = 0x40 | 0x200 | 0x100;
+    record.EventHeader.TimeStamp.QuadPart = etl ? etl->start_filetime : 0;
+    kernel_guid(0, 0, (uint8_t *)&record.EventHeader.ProviderId);
+    record.UserContext = consumer->logfile.Context;
+    record.UserData = &header;
+    record.UserDataLength = sizeof header;
+    consumer->logfile.EventRecordCallback(&record);
+}
+
+/* Whether CLRs were asked for a list at the start: keyword 0x40 of their rundown. */
+static int starts_lists(const struct session *session) {
+    for (int i = 0; i < session->enabled_count; i++)
+        if (session->enabled[i].provider.Data1 == 0xa669021c && session->enabled[i].keywords & 0x40) return 1;
+    return 0;
+}
+
+/* The begin (147) or the end (145) of a list at the start, of the process that STANDIN_PID plays. */
+static void deliver_mark(struct consumer *consumer, const struct etl *etl, USHORT id) {
+    static const GUID rundown = {0xa669021c, 0xc450, 0x4609, {0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18}};
+    EVENT_RECORD record = {0};
+    unsigned from = 0, pid = 0;
+    sscanf(setting("STANDIN_PID", ""), "%u=%u", &from, &pid);
+    record.EventHeader.Size = sizeof(EVENT_HEADER);
+    record.EventHeader.Flags = 0x40 | 0x200;
+    record.EventHeader.ProcessId = pid;
+    record.EventHeader.TimeStamp.QuadPart = etl ? etl->start_time : 0;
+    record.EventHeader.ProviderId = rundown;
+    record.EventHeader.EventDescriptor.Id = id;
+    record.UserContext = consumer->logfile.Context;
+    consumer->logfile.EventRecordCallback(&record);
+    consumer->session->delivered++;
+}
+
 static int buffer_done(struct consumer *consumer) {
     return !consumer->logfile.BufferCallback || consumer->logfile.BufferCallback(&consumer->logfile);
 }
@@ -614,7 +699,7 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
     int loops = atoi(setting("STANDIN_LOOPS", "1")), real_time = !strcmp(setting("STANDIN_SPEED", "fast"), "real");
     long long rate = atoll(setting("STANDIN_RATE", "0")); /* events a second, of the kernel session */
     narrow(session->name, text, sizeof text);
-    snprintf(arguments, sizeof arguments, "\"session\":\"%s\"", text);
+    snprintf(arguments, sizeof arguments, "\"session\":\"%s\",\"priority\":%d", text, GetThreadPriority(GetCurrentThread()));
     call_log("ProcessTrace.begins", arguments, 0);
     consumer->processing = 1;
     if (shared()) {
@@ -624,16 +709,26 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
     LARGE_INTEGER began, now, ticks;
     QueryPerformanceFrequency(&ticks);
     QueryPerformanceCounter(&began);
+    int was_playing = 0, list = 0; /* begun, ended */
+    LARGE_INTEGER entered = began;
+    deliver_header(consumer, etl);
     int stop_seen = 0, loop = 0;
     long long sent = 0;
     size_t length = etl ? etl->count : 0;
     while (!consumer->closed) {
-        /* Nothing is on yet. A look through the file that it comes on in the middle of would play that part first. */
-        if (session->kernel && !sent && !session->flags && !session->stopped) {
-            Sleep(2);
-            continue;
+        int stopped = session->stopped, played = 0, plays = playing || stopped;
+        if (clr_start && list < 2 && starts_lists(session)) {
+            QueryPerformanceCounter(&now);
+            if (!list) deliver_mark(consumer, etl, 147);
+            if (clr_start > 0 && (now.QuadPart - entered.QuadPart) * 1000 / ticks.QuadPart >= clr_start) {
+                call_log("list.ends", "", 0);
+                deliver_mark(consumer, etl, 145);
+                list++;
+            }
+            list += !list;
         }
-        int stopped = session->stopped, played = 0;
+        if (plays && !was_playing) QueryPerformanceCounter(&began);
+        was_playing = plays;
         int64_t shift = etl && length && session->kernel ? (int64_t)loop * (etl->events[length - 1].time - etl->events[0].time + etl->frequency / 1000) : 0;
         /* What is switched on in the middle would come without what is before it, and that afterwards: it counts from the
            next beginning on. In real time the middle is where we are. */
@@ -643,8 +738,9 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
             struct event *e = &etl->events[i];
             if (loop && !stopped && e->group != 0x0f && e->group != 0x18) continue; /* what was listed is known */
             if (e->played || !wanted(on, e)) continue;
-            if (e->at_end && !session->stopped) continue;
-            if (real_time && !session->stopped) {
+            if (e->at_end && !session->stopped && !session->ended) continue;
+            if (!plays && !is_start_rundown(e)) continue;
+            if (real_time && plays && !session->stopped) {
                 int64_t due = (e->time - etl->events[0].time) * 1000 / etl->frequency;
                 QueryPerformanceCounter(&now);
                 int64_t gone = (now.QuadPart - began.QuadPart) * 1000 / ticks.QuadPart;
@@ -677,14 +773,14 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
             }
         }
         if (!buffer_done(consumer)) break;
-        if (session->kernel && played && !stopped && loop + 1 < loops) {
+        if (session->kernel && plays && played && !stopped && loop + 1 < loops) {
             loop++;
             for (size_t i = 0; i < length; i++) etl->events[i].played = 0;
             continue;
         }
         if (stopped && stop_seen) break;
         stop_seen = stopped;
-        if (!stopped && played && session->kernel && !strcmp(at_end, "return")) break;
+        if (!stopped && plays && played && session->kernel && !strcmp(at_end, "return")) break;
         if (!played && !stopped) Sleep(2);
     }
 out:

@@ -4,6 +4,8 @@
 use etwprof::mmap::Mapped;
 use etwprof::profile::{Filter, Naming, Profile};
 use etwprof::symbols::Wanted;
+use etwprof::symbols::identity::at_its_path;
+use etwprof::symbols::lookup::Verdict;
 use etwprof::symbols::pe::{Image, PdbKind};
 use etwprof::trace::{Module, PdbId, Trace};
 
@@ -12,14 +14,24 @@ pub(super) fn identify(trace: &mut Trace, filter: &Filter) -> Vec<(String, Strin
     let wanted = Wanted::default();
     let mut opened = Vec::new();
     Profile::new(trace, filter, &wanted, Naming { inlined: false, ..Naming::default() });
-    for module in wanted.addresses().into_keys() {
-        if let Some(module) = trace.modules.get_mut(module.0 as usize)
-            && (module.timestamp == 0 || module.pdb.is_none())
-        {
-            // What cannot be read stays as it is, and the symbols say so.
-            let result = complete(module).err().unwrap_or_else(|| "opened, and it is the one".to_owned());
-            opened.push((module.path.clone(), result));
+    for id in wanted.addresses().into_keys() {
+        let is_incomplete = |module: &Module| module.timestamp == 0 || module.pdb.is_none();
+        if !trace.module(id).is_some_and(is_incomplete) {
+            continue;
         }
+        // The file may have been replaced since it was loaded.
+        let Some(verdict) = at_its_path(trace, id) else { continue };
+        let Some(module) = trace.modules.get_mut(id.0 as usize) else { continue };
+        // What cannot be read stays as it is, and the symbols say so.
+        let result = match verdict {
+            Verdict::Matches => match complete(module) {
+                Ok(()) => "opened, and it is the one".to_owned(),
+                Err(error) => error,
+            },
+            Verdict::Differs(what) => format!("another build: {what}"),
+            Verdict::Unreadable(error) => format!("cannot be read: {error}"),
+        };
+        opened.push((module.path.clone(), result));
     }
     opened
 }
@@ -27,12 +39,6 @@ pub(super) fn identify(trace: &mut Trace, filter: &Filter) -> Vec<(String, Strin
 fn complete(module: &mut Module) -> Result<(), String> {
     let bytes = Mapped::open(module.path.as_ref()).map_err(|error| format!("cannot be opened: {error}"))?;
     let image = Image::parse(&bytes).map_err(|error| format!("cannot be read: {error}"))?;
-    // The file may have been replaced since it was loaded.
-    let is_the_one = u64::from(image.size_of_image) == module.size
-        && (module.timestamp == 0 || image.timestamp == module.timestamp);
-    if !is_the_one {
-        return Err(format!("another build: {:#x} bytes, time {:#x}", image.size_of_image, image.timestamp));
-    }
     module.timestamp = image.timestamp;
     for pdb in image.pdbs() {
         let place = match pdb.kind {

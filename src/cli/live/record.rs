@@ -49,7 +49,7 @@ fn record(args: &Live, format: Format, quiet: bool, diagnose: Option<&Diagnose>)
     if console::asked_to_stop() {
         bail!("stopped before the recording began");
     }
-    let options = Options { frequency: args.frequency, clr_pids: targets.clr_pids() };
+    let options = Options { frequency: args.frequency, scope: targets.scope() };
     let builder = |host: &Host| {
         let mut builder = Builder::for_session(host);
         if let Some(pids) = targets.only_pids() {

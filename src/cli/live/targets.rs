@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use etwprof::profile::{Filter, same_name};
-use etwprof::session::SampleCounts;
 use etwprof::session::process::{self, Entry, Stdout, Watched};
 use etwprof::session::undo::Guard;
+use etwprof::session::{SampleCounts, Scope};
 use etwprof::trace::{Process, Trace};
 
 use crate::cli::args::Live;
@@ -151,14 +151,16 @@ impl Targets {
         pids.iter().map(|pid| named(&all, *pid)).collect()
     }
 
-    /// The processes that the CLR's events are wanted of; empty for all.
-    pub(super) fn clr_pids(&self) -> Vec<u32> {
+    /// The processes that the CLR's events are wanted of.
+    pub(super) fn scope(&self) -> Scope {
         match &self.which {
-            _ if self.children => Vec::new(),
-            Which::Pids(pids) => pids.clone(),
-            Which::Program { child, .. } => vec![child.id()],
+            // Children have other names.
+            _ if self.children => Scope::All,
+            Which::All => Scope::All,
+            Which::Pids(pids) => Scope::Pids(pids.clone()),
+            Which::Program { child, .. } => Scope::Pids(vec![child.id()]),
             // Some may start later.
-            Which::Name(_) | Which::All => Vec::new(),
+            Which::Name(name) => Scope::Names(executables(name)),
         }
     }
 
@@ -272,6 +274,13 @@ fn label(which: &Which) -> String {
             pids.iter().map(|pid| named(&all, *pid)).collect::<Vec<_>>().join(", ")
         }
     }
+}
+
+/// The file names of executables that `--name` takes for this name, with `.exe` or without.
+fn executables(name: &str) -> Vec<String> {
+    let bare = name.len().checked_sub(4).and_then(|end| name.split_at_checked(end));
+    let bare = bare.filter(|(_, ending)| ending.eq_ignore_ascii_case(".exe")).map_or(name, |(bare, _)| bare);
+    vec![format!("{bare}.exe"), bare.to_owned()]
 }
 
 /// The ids of all processes that the kept ones started while it was recorded, and those started in turn. The parent of
