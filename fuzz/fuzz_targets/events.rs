@@ -50,6 +50,6 @@ fuzz_target!(|records: Vec<(u8, u16, u8, u8, u8, &[u8])>| {
     }
     let trace = builder.finish();
     let profile = Profile::new(&trace, &Filter::default(), &Unnamed, Naming::default());
-    assert_eq!(profile.balance.total, trace.samples.len() as u64);
+    assert_eq!(profile.balance.total, trace.sample_count());
     assert_eq!(counter.rows().iter().map(|row| row.count).sum::<u64>(), trace.events);
 });

@@ -26,7 +26,7 @@ pub fn read_all(recording: &Recording) {
 
     let profile = Profile::new(&trace, &Filter::default(), &Unnamed, Naming::default());
     let balance = profile.balance;
-    assert_eq!(balance.total, trace.samples.len() as u64);
+    assert_eq!(balance.total, trace.sample_count());
     assert_eq!(balance.total, balance.kept + balance.idle + balance.filtered);
     let tree = CallTree::new(&profile, &trace, Grouping { by_process: true, by_thread: true });
     assert_eq!(tree.total(), balance.kept);
