@@ -1,7 +1,5 @@
 //! DWARF: names, inlined calls and lines, against `addr2line`; and files made to take all memory.
 
-use std::path::PathBuf;
-
 use addr2line::gimli::{self, EndianSlice, LittleEndian};
 use etwprof::symbols::Limits;
 use etwprof::symbols::native::{Location, NativeSymbols, Source};
@@ -10,7 +8,6 @@ use object::{Object, ObjectSection};
 use symbolic_common::Name;
 use symbolic_demangle::{Demangle, DemangleOptions};
 
-use crate::support::command::{Output, command};
 use crate::support::data;
 use crate::synth::dwarf::{Dwarf, TEXT};
 
@@ -136,15 +133,16 @@ fn the_middle_of_too_many_inlined_calls_is_left_out() {
 
 /// Names an address of an image in a process that may not take more than a third of a gigabyte.
 #[cfg(unix)]
-fn symbolize_in_little_memory(name: &str, image: &[u8]) -> Output {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+fn symbolize_in_little_memory(name: &str, image: &[u8]) -> crate::support::command::Output {
+    use crate::support::command::{command, output};
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, image).unwrap();
     let etwprof = command();
     let mut limited = std::process::Command::new("sh");
     limited.args(["-c", "ulimit -v 350000; exec \"$0\" symbolize --offline \"$1\" 1004"]);
     limited.arg(etwprof.get_program()).arg(path);
     limited.envs(etwprof.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    crate::support::command::output(&mut limited)
+    output(&mut limited)
 }
 
 /// Each level would be a call of the reader's own, and 6,000 of them overflowed the stack of a thread.
