@@ -14,7 +14,7 @@ use crate::events::providers;
 use crate::prefix_tree::NodeId;
 use crate::profile::Profile;
 use crate::session::diagnosis::{Call, Diagnosis, Few, Observed, OfProcessor, Phase, Seen, What};
-use crate::trace::{Context, Parts, Trace};
+use crate::trace::{Before, Context, Parts, Trace};
 
 use super::text::{bytes, count, one_line};
 
@@ -264,6 +264,7 @@ pub fn write_trace(
         "total {} = kept {} + idle {} + filtered {}; events {}; {:?}",
         balance.total, balance.kept, balance.idle, balance.filtered, trace.events, trace.lost
     )?;
+    before(out, trace)?;
     stacks(out, trace)?;
     frames(out, trace, profile)?;
     heading(out, "image files: path, what came of opening it")?;
@@ -277,6 +278,18 @@ pub fn write_trace(
         }
     }
     Ok(())
+}
+
+/// From where it is known what ran before the recording.
+fn before(out: &mut impl Write, trace: &Trace) -> io::Result<()> {
+    let Before { listed_at_start, listed_at_end, only_in_inventory, closed, kernel_is_hidden } = trace.before;
+    heading(out, "what ran before: from where it is known")?;
+    writeln!(out, "{listed_at_start:>9}  records in the kernel's list at the start (DCStart)")?;
+    writeln!(out, "{listed_at_end:>9}  records in its list at the end (DCEnd)")?;
+    writeln!(out, "{only_in_inventory:>9}  images that only the system's own list has")?;
+    writeln!(out, "{closed:>9}  processes that could not be looked into")?;
+    let hidden = if kernel_is_hidden { "does not say" } else { "says" };
+    writeln!(out, "the system {hidden} where kernel modules are")
 }
 
 /// Samples by what was going on and the parts of their stacks, with the depths of these.

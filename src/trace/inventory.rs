@@ -16,6 +16,10 @@ pub struct Before {
     pub listed_at_end: u64,
     /// Mappings of images that only the system's own list has, which a live recording takes at its start.
     pub only_in_inventory: u64,
+    /// Processes that the system did not let a live recording look into.
+    pub closed: u32,
+    /// True if the system did not say where kernel modules are.
+    pub kernel_is_hidden: bool,
 }
 
 impl Builder {
@@ -30,6 +34,8 @@ impl Builder {
         }
         self.before.only_in_inventory +=
             self.images.there(&inventory.modules, from, until, &mut self.processes);
+        self.before.closed = inventory.closed;
+        self.before.kernel_is_hidden = inventory.kernel_is_hidden;
     }
 }
 

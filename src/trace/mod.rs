@@ -172,6 +172,11 @@ impl Trace {
         self.kernel_only.contains(&process)
     }
 
+    /// True if it is known where any kernel module is. Without it no kernel frame has a module.
+    pub fn has_kernel_modules(&self) -> bool {
+        self.modules.iter().any(|module| module.kernel)
+    }
+
     /// All samples of the recording, idle and unwanted ones too.
     pub fn sample_count(&self) -> u64 {
         self.samples.len() as u64 + self.idle.samples + self.unwanted

@@ -227,6 +227,10 @@ def without_the_kernels_lists_names_come_from_the_system():
             run = Run("--duration", "300ms", *LIVE, *flags, pid=f"7312={target.pid}", lists="none").clean()
             expect(run.code == 0 and f"seeded.exe ({target.pid});" in run.out, f"{flags}: {run.out[:500]} {run.err}")
             expect(";seeded!" in run.out or ";seeded+" in run.out, f"{flags}: {run.out[:2000]}")
+            # Neither does this Windows say where its drivers are.
+            expect("kernel frames have no module" in run.err, run.err)
+            listed = Run("--duration", "300ms", *LIVE, *flags, pid=f"7312={target.pid}").clean()
+            expect("kernel frames have no module" not in listed.err, listed.err)
     # A program that has not run yet has modules, too.
     run = Run("--duration", "60s", *LIVE, "--", program("seeded.exe"), "echo", "0", pid="7312=child", lists="none").clean()
     expect(";seeded!" in run.out or ";seeded+" in run.out, f"{run.out[:2000]} {run.err}")
@@ -866,6 +870,9 @@ def a_diagnosis_has_what_happened():
     expect(any(re.match(r" +7312 +187 +\d+ ", line) for line in runtime), runtime)
     frames = section(sections, "frames of kept samples by process")
     expect(any("orders.exe (7312)" in line for line in frames), frames)
+    before = section(sections, "what ran before")
+    listed = [int(line.split()[0]) for line in before[:2]]
+    expect("DCStart" in before[0] and sum(listed) > 10 and before[-1].startswith("the system "), before)
     parts = section(sections, "samples by stack")
     expect(any(line.endswith("kernel and user") for line in parts) and any("idle" in line for line in parts), parts)
     expect(any("ntoskrnl" in line for line in section(sections, "kernel modules")), sections)

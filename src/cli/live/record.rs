@@ -38,6 +38,11 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     }
 }
 
+/// Neither the kernel nor the system says where kernel modules are.
+const KERNEL_IS_HIDDEN: &str = "kernel frames have no module: Windows 11 24H2 and later show where drivers are only \
+    to accounts with the privilege \"Debug programs\" (SeDebugPrivilege), and the kernel listed none; record from an \
+    elevated prompt";
+
 /// The exit code of the program that was run, if it has ended.
 fn record(args: &Live, format: Format, quiet: bool, diagnose: Option<&Diagnose>) -> Result<Option<i32>> {
     console::listen()?;
@@ -95,6 +100,9 @@ fn record(args: &Live, format: Format, quiet: bool, diagnose: Option<&Diagnose>)
             "warning: no samples came until the classic profile flag was set (0x01000000 in group mask 0); please report \
              this with your version of Windows"
         );
+    }
+    if trace.before.kernel_is_hidden && !trace.has_kernel_modules() && !quiet {
+        line.say(&format!("warning: {}", KERNEL_IS_HIDDEN));
     }
     let filter = targets.filter(&trace);
     if !quiet {
