@@ -140,8 +140,8 @@ impl Session<'_> {
             ),
         )?;
         for (processor, of) in processors {
-            let OfProcessor { events, samples, latest, late } = of;
-            let mean = self.milliseconds(late / i64::try_from(*events).unwrap_or(i64::MAX).max(1));
+            let OfProcessor { events, samples, on_clock, latest, late } = of;
+            let mean = self.milliseconds(late / i64::try_from(*on_clock).unwrap_or(i64::MAX).max(1));
             let longest = self.milliseconds(*latest);
             writeln!(out, "{processor:>5}  {events:>10}  {samples:>10}  {mean:>12.3}  {longest:>12.3}")?;
         }

@@ -139,6 +139,8 @@ pub struct OfProcessor {
     pub events: u64,
     /// CPU samples among them.
     pub samples: u64,
+    /// Records with a time near the clock's when they came; only these count below.
+    pub on_clock: u64,
     /// The longest time in ticks from the writing of a record to its coming.
     pub latest: i64,
     /// The sum of these times.
@@ -186,7 +188,8 @@ impl Observed {
         self.first.take(seen);
         let late = came.0.saturating_sub(event.time.0);
         let limit = i64::try_from(frequency).unwrap_or(i64::MAX).saturating_mul(OFF_CLOCK_SECONDS);
-        if late.checked_abs().is_none_or(|late| late > limit) {
+        let is_off = late.checked_abs().is_none_or(|late| late > limit);
+        if is_off {
             self.off_clock.take(seen);
         }
         if event.provider == LOST_EVENT {
@@ -200,8 +203,11 @@ impl Observed {
         let of = self.processors.entry(event.processor).or_default();
         of.events += 1;
         of.samples += u64::from(is_sample);
-        of.latest = if of.events == 1 { late } else { of.latest.max(late) };
-        of.late = of.late.saturating_add(late);
+        if !is_off {
+            of.latest = if of.on_clock == 0 { late } else { of.latest.max(late) };
+            of.late = of.late.saturating_add(late);
+            of.on_clock += 1;
+        }
     }
 }
 
@@ -296,6 +302,8 @@ mod tests {
         let off: Vec<i64> = seen.off_clock.first.iter().map(|seen| seen.time.0).collect();
         assert_eq!(off, [133_000_000_000_000_000, i64::MIN, 0]);
         assert_eq!(seen.lost.all, 4);
+        let of = seen.processors.get(&0).unwrap();
+        assert_eq!((of.events, of.on_clock, of.latest, of.late), (4, 1, 1, 1), "a wrong time is not late");
         (0..1000).for_each(|_| seen.event(&event(0, LOST_EVENT, 32, 0), Ticks(9000), Phase::Stopped, 1000));
         assert_eq!(
             (seen.off_clock.all, seen.off_clock.first.len(), seen.first.first.len()),

@@ -155,7 +155,7 @@ def a_program_has_our_input_and_output():
 # The calls
 
 
-# B-session-quiet, B-query-handle.
+# B-session-quiet, B-query-handle, B-interval-late, B-masks-twice.
 def calls_come_in_the_right_order():
     run = Run("--all", "--duration", "500ms", "--frequency", "4000", *LIVE, interval=15000).clean(interval=15000)
     read, = run.find("TraceQueryInformation", answer=0)[:1]
@@ -210,16 +210,21 @@ def samples_wait_for_the_lists_of_net_programs():
         expect(run.code == 0 and not run.find("list.ends") and run.seconds < 60, f"{run.seconds} s: {run.err}")
 
 
+# B-name-filter.
 def programs_of_a_name_are_a_filter():
     shutil.copy(program("target.exe"), program("filtered.exe"))
     with Target(60, "filtered.exe") as target:
-        for fail, names in (("", ["FILTERED.exe;FILTERED"] * 4), ("EnableTraceEx2@1=87", ["FILTERED.exe;FILTERED"] + [""] * 4)):
+        both = "FILTERED.exe;FILTERED"
+        # Windows 8 has no filters, each call finds out; a later one might not have this filter.
+        for fail, names in (("", [both] * 4), ("EnableTraceEx2@1=87", [both, "", both, both, both]),
+                            ("EnableTraceEx2@1=50", [both, "", "", "", ""])):
             run = Run("--duration", "300ms", *LIVE, "--name", "FILTERED", pid=f"7312={target.pid}", lists="none", fail=fail).clean()
             expect(run.code == 0 and run.out, run.err)
             found = [run.calls[place]["names"] for place in run.find("EnableTraceEx2")]
             expect(found == names, f"{found}")
 
 
+# B-flags-list.
 def without_the_kernels_lists_names_come_from_the_system():
     # Where orders.exe is in the recording, seeded.exe is here.
     with Target(60, "seeded.exe") as target:
@@ -236,6 +241,7 @@ def without_the_kernels_lists_names_come_from_the_system():
     expect(";seeded!" in run.out or ";seeded+" in run.out, f"{run.out[:2000]} {run.err}")
 
 
+# B-masks-off.
 @real
 def the_kernels_list_at_the_end_may_come_only_when_its_events_go_off():
     same(Run(*ALL, trace=TRACE_2016, lists="switch").clean(), convert(TRACE_2016), "listed when switched off")
@@ -265,7 +271,8 @@ HARMLESS = {"QueryAllTracesW": False, "CloseTrace": False, "ControlTraceW.flush"
             "OpenTraceW.raw@2": True, "EnableTraceEx2@1": True, "EnableTraceEx2@2": True, "EnableTraceEx2@3": True,
             "EnableTraceEx2@4": True}
 # What is tried in another way, and has then nothing to say.
-SECOND_WAY = {("OpenTraceW.cooked@1", 5), ("OpenTraceW.cooked@2", 5), *((f"EnableTraceEx2@{n}", 87) for n in range(1, 5))}
+SECOND_WAY = {("OpenTraceW.cooked@1", 5), ("OpenTraceW.cooked@2", 5), *((f"EnableTraceEx2@{n}", 87) for n in range(1, 5)),
+              *((f"TraceSetInformation.4@{n}", 0x800700AA) for n in (1, 2))}
 
 
 def whatever_fails_leaves_nothing():
@@ -414,7 +421,8 @@ def net_programs_that_do_not_answer_are_named():
                       clr_end=answer).clean()
         expect(f"PerfView.exe ({target.pid}) did not list all of its .NET code" in run.err, f"{answer}: {run.err}")
         # The session is flushed fifty times a second while somebody is waited for.
-        flushes = len(run.find("ControlTraceW", code="flush"))
+        stopped = run.find("ControlTraceW", code="stop")[0]
+        flushes = sum(place > stopped for place in run.find("ControlTraceW", code="flush"))
         expect(answer == "cut" or flushes <= 50, f"waits less than a second for no answer: {flushes} flushes")
         expect(run.code == 0 and run.seconds < 60, f"{answer}: it waits with a limit: {run.seconds} s")
 
@@ -440,6 +448,7 @@ def sessions_are_listed_and_stale_ones_stopped():
         expect(run.calls[-1]["left"] == [own], f"{run.calls[-1]['left']}: {run.err}")
 
 
+# B-list-limit.
 def many_sessions_are_listed():
     # The least that a Windows takes is asked for first; more where there are more.
     few = Run("sessions", existing="NT Kernel Logger", windows="8")
@@ -456,6 +465,7 @@ def warnings(run):
     return [line for line in run.err.splitlines() if line.startswith("warning") and "came late" not in line]
 
 
+# B-filter-version.
 def windows_8_records_without_a_filter():
     with Target(60) as target:
         run = Run("--duration", "500ms", *LIVE, "--pid", target.pid, windows="8", pid=f"7312={target.pid}",
@@ -466,6 +476,7 @@ def windows_8_records_without_a_filter():
     expect(len(accepted) == 4 and all(call["pids"] == [] for call in accepted), f"{accepted}")
 
 
+# B-provider-limit, B-enable-timeout.
 def a_recording_goes_on_without_dot_net():
     lines = convert(DEMO)
     for fail, told in (("EnableTraceEx2=1450", "stacks through it may be cut short"),
@@ -481,6 +492,7 @@ def a_recording_goes_on_without_dot_net():
     expect(run.code == 0 and not warnings(run), run.err)
 
 
+# B-interval-refused.
 def a_recording_goes_on_at_the_rate_that_is_there():
     # What is in force is not set: a container may not even do that.
     run = Run(*ALL, fail="TraceSetInformation.5=5").clean()
@@ -493,6 +505,7 @@ def a_recording_goes_on_at_the_rate_that_is_there():
         expect(abs(int(kept.replace(",", "")) * interval / 1e7 - float(seconds)) < 0.01, run.err)
 
 
+# B-busy-source.
 def a_busy_sampling_source_is_waited_for():
     for call in ("TraceSetInformation.3", "TraceSetInformation.4"):
         run = Run(*ALL, fail=f"{call}@1=170;{call}@2=0x800700AA").clean()
@@ -502,6 +515,7 @@ def a_busy_sampling_source_is_waited_for():
         expect(all(name in run.err for name in ("Defender", "VTune", "virtual machine")), run.err)
 
 
+# B-profile-flag.
 def the_other_profile_flag_is_tried():
     group, classic = [7, 2], [0x01000007, 2]
     for heeded, tried, said in (("group", [group], False), ("classic", [group, classic], True)):
@@ -643,6 +657,7 @@ def errors_have_a_cause_and_a_cure():
         expect(cause in run.err and cure in run.err, run.err)
 
 
+# B-id-rounded.
 def targets_are_checked_first():
     run = Run("--pid", "999998", *LIVE)
     expect(run.code == 1 and "there is no such process" in run.err, run.err)
@@ -834,6 +849,7 @@ def section(sections, name):
     return [line for line in found[0] if line]
 
 
+# B-masks-read, B-header-time.
 def a_diagnosis_has_what_happened():
     run, sections = diagnosed("--all", "--duration", "4s", *LIVE, frequency=10_000_000, times="now", speed="real")
     run.clean()
@@ -855,7 +871,8 @@ def a_diagnosis_has_what_happened():
     # All that was handed out, by phase.
     seen = section(sections, "kernel session: records by phase")
     delivered = {run.calls[place]["session"][-3:]: run.calls[place]["delivered"] for place in run.find("ProcessTrace")}
-    expect(sum(int(line.split()[2]) for line in seen) == delivered["nel"], f"{delivered} {seen}")
+    # And the header that ProcessTrace makes itself, with a time of another clock.
+    expect(sum(int(line.split()[2]) for line in seen) == delivered["nel"] + 1, f"{delivered} {seen}")
     samples = [line.split() for line in seen if "(opcode 46, version 2)" in line and "PerfInfo" in line]
     expect(any("first second of" in " ".join(line) for line in samples) and any("after the" in " ".join(line) for line in samples), seen)
     expect(all(-1 < float(line[0]) <= float(line[1]) < 60 for line in samples), f"times on the journal's clock: {samples}")
@@ -864,7 +881,8 @@ def a_diagnosis_has_what_happened():
     expect(sum(int(line.split()[2]) for line in processors) == played > 1000, f"{played} {processors}")
     expect(all(-100 < float(line.split()[3]) < 5000 for line in processors), f"lateness of a moment: {processors}")
     expect(len(section(sections, "kernel session: first records, 50 of")) == 50, sections)
-    expect(section(sections, "kernel session: records more than 5 s off the clock, 0 of 0") == [], sections)
+    off = section(sections, "kernel session: records more than 5 s off the clock, 1 of 1")
+    expect(len(off) == 1 and "EventTrace/Header" in off[0], off)
     # What became of it.
     runtime = section(sections, "CLR session: .NET events by process")
     expect(any(re.match(r" +7312 +187 +\d+ ", line) for line in runtime), runtime)

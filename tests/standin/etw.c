@@ -688,7 +688,11 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
     ULONG answer = injected("ProcessTrace", "");
     struct consumer *consumer = count == 1 && *handles >= FIRST_CONSUMER && *handles < FIRST_CONSUMER + MAX_SESSIONS ? &consumers[*handles - FIRST_CONSUMER] : 0;
     char text[256] = "", arguments[400];
-    if (!answer && (!consumer || !consumer->used)) answer = ERROR_INVALID_HANDLE;
+    /* From here on a close waits for this call, instead of clearing what it works with. */
+    EnterCriticalSection(&lock);
+    if (!answer && (!consumer || !consumer->used || consumer->closed)) answer = ERROR_INVALID_HANDLE;
+    if (!answer) consumer->processing = 1;
+    LeaveCriticalSection(&lock);
     if (answer) {
         call_log("ProcessTrace", "", answer);
         return answer;
@@ -701,7 +705,6 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
     narrow(session->name, text, sizeof text);
     snprintf(arguments, sizeof arguments, "\"session\":\"%s\",\"priority\":%d", text, GetThreadPriority(GetCurrentThread()));
     call_log("ProcessTrace.begins", arguments, 0);
-    consumer->processing = 1;
     if (shared()) {
         process_shared(consumer);
         goto out;
@@ -711,7 +714,7 @@ API ULONG WINAPI ProcessTrace(PTRACEHANDLE handles, ULONG count, LPFILETIME star
     QueryPerformanceCounter(&began);
     int was_playing = 0, list = 0; /* begun, ended */
     LARGE_INTEGER entered = began;
-    deliver_header(consumer, etl);
+    if (!consumer->closed) deliver_header(consumer, etl);
     int stop_seen = 0, loop = 0;
     long long sent = 0;
     size_t length = etl ? etl->count : 0;
