@@ -119,7 +119,8 @@ pub(super) fn private_memory() -> u64 {
         let place = (&raw mut counters).cast::<PROCESS_MEMORY_COUNTERS>();
         K32GetProcessMemoryInfo(GetCurrentProcess(), place, size)
     };
-    if ok == 0 { 0 } else { counters.PrivateUsage as u64 }
+    // The same figure; one of them is 0 on Windows 7, the other under Wine.
+    if ok == 0 { 0 } else { counters.PrivateUsage.max(counters.PagefileUsage) as u64 }
 }
 
 /// Memory that this process could still have, in bytes; all, if the system does not say.
