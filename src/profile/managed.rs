@@ -147,21 +147,24 @@ fn other_names<'m>(trace: &Trace, methods: &'m [(FrameId, Method)]) -> FxHashMap
     if methods.is_empty() {
         return others;
     }
-    let types: FxHashMap<(&str, &str), &str> = methods
-        .iter()
-        .map(|(_, method)| ((&*method.module, outer_type(&method.name.type_name)), &*method.module))
-        .collect();
-    let modules: Vec<String> =
-        trace.code.modules().iter().map(|module| module_prefix(module.name())).collect();
+    let mut types: FxHashMap<&str, FxHashSet<&str>> = FxHashMap::default();
+    for (_, method) in methods {
+        types.entry(&method.module).or_default().insert(outer_type(&method.name.type_name));
+    }
+    // Of each module in the trace the types that matter, if any do.
+    let wanted =
+        |prefix: String| types.get_key_value(prefix.as_str()).map(|(module, types)| (*module, types));
+    let modules: Vec<_> =
+        trace.code.modules().iter().map(|module| wanted(module_prefix(module.name()))).collect();
     let mut known: FxHashSet<(&str, MethodName<'_>)> = FxHashSet::default();
-    let bodies = trace.code.bodies().iter();
-    for body in bodies.filter(|body| !matches!(body.kind, BodyKind::Script | BodyKind::Helper)) {
-        let module = body.module.and_then(|module| modules.get(module.0 as usize));
-        let Some((module, name)) = module.zip(trace.code.name(body)) else { continue };
-        let Some(module) = types.get(&(module.as_str(), outer_type(name.type_name))).copied() else {
+    for body in trace.code.bodies() {
+        let module = body.module.and_then(|module| modules.get(module.0 as usize).copied().flatten());
+        let Some((module, types)) = module else { continue };
+        if matches!(body.kind, BodyKind::Script | BodyKind::Helper) {
             continue;
-        };
-        if known.insert((module, name)) {
+        }
+        let Some(name) = trace.code.name(body) else { continue };
+        if types.contains(outer_type(name.type_name)) && known.insert((module, name)) {
             others.entry(module).or_default().push(RawName {
                 type_name: name.type_name.to_owned(),
                 method: name.method.to_owned(),
@@ -175,5 +178,7 @@ fn other_names<'m>(trace: &Trace, methods: &'m [(FrameId, Method)]) -> FxHashMap
 
 /// The name of the outermost type, with which every readable form begins, without its arity.
 fn outer_type(type_name: &str) -> &str {
-    type_name.split(['`', '+', '[', '<']).next().unwrap_or_default()
+    // By bytes: every method of the trace comes by here.
+    let end = type_name.bytes().position(|byte| matches!(byte, b'`' | b'+' | b'[' | b'<'));
+    end.and_then(|end| type_name.get(..end)).unwrap_or(type_name)
 }

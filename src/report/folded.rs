@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use crate::profile::{CallTree, Category, Frame};
+use rustc_hash::FxHashMap;
+
+use crate::profile::{CallTree, Category, Frame, FrameId, Node};
 
 use super::text::one_line;
 
@@ -16,9 +18,17 @@ pub fn write(out: &mut impl Write, tree: &CallTree) -> io::Result<()> {
 
 /// The lines of the format.
 pub(super) fn lines<'t>(tree: &'t CallTree<'_>) -> impl Iterator<Item = String> + 't {
+    // A frame stands in many lines.
+    let mut names: FxHashMap<FrameId, String> = FxHashMap::default();
+    for (_, node) in tree.nodes() {
+        names.entry(node.frame).or_insert_with(|| tree.frame(node).map(name).unwrap_or_default());
+    }
     let leaves = tree.nodes().filter(|(_, node)| node.leaf > 0);
-    leaves.map(|(id, node)| {
-        let mut frames: Vec<String> = tree.path(id).map(name).collect();
+    leaves.map(move |(_, node)| {
+        let up = |node: &&Node| tree.node(node.parent?);
+        let path = std::iter::successors(Some(node), up);
+        let mut frames: Vec<&str> =
+            path.filter_map(|node| names.get(&node.frame)).map(String::as_str).collect();
         frames.reverse();
         format!("{} {}", frames.join(";"), node.leaf)
     })
