@@ -17,8 +17,8 @@ use super::frame::{Frame, FrameId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(u64);
 
-/// What even the smallest recording may ask for: 58,000 nodes.
-const LEAST: u64 = 1 << 19;
+/// What even the smallest recording may ask for: 43,000 nodes.
+const LEAST: u64 = 3 << 17;
 
 /// What no recording may ask for: 120 million nodes, 12 GiB.
 const MOST: u64 = 1 << 30;
