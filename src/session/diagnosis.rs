@@ -1,5 +1,5 @@
 //! What a first report of a fault needs to know of a live recording: the calls, what came of them, and which events
-//! came when. Plain data, made by [`journal`](super::journal) while it records and shown by
+//! came when. Plain data, made by `journal` while it records and shown by
 //! [`report::diagnosis`](crate::report::diagnosis).
 
 use std::collections::BTreeMap;
