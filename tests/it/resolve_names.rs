@@ -356,6 +356,7 @@ fn methods_of_ngen_images() {
 
 /// PerfView packed the PDBs of those images into the archive: no flag is needed, and nothing is left behind.
 #[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn symbols_in_the_archive_of_the_recording_are_used() {
     let archive = data::packed("etl/perfview/net.4.5.x86-2016.etl.zip");
     let bench = Bench::new(Recording::of(&[], Told::Pdb).stack(8, &[1]));
