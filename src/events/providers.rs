@@ -98,17 +98,23 @@ pub fn event_name(event: &Event<'_>) -> Option<String> {
             None => name,
         });
     }
-    match event.kind {
+    known_name(event.provider, event.kind, event.opcode)
+}
+
+/// The same of an event that does not carry its name itself.
+pub fn known_name(provider: Guid, kind: Kind, opcode: u8) -> Option<String> {
+    match kind {
         Kind::Classic => {
-            let task = provider_name(event.provider)?;
-            Some(match classic_name(event.provider, event.opcode) {
+            let task = provider_name(provider)?;
+            Some(match classic_name(provider, opcode) {
                 Some(name) => format!("{task}/{name}"),
-                None => format!("{task}/{}", event.opcode),
+                None => format!("{task}/{opcode}"),
             })
         }
         Kind::Manifest(id) => {
-            let provider = provider_name(event.provider)?;
-            Some(match manifest_name(event.provider, id) {
+            let name = manifest_name(provider, id);
+            let provider = provider_name(provider)?;
+            Some(match name {
                 Some(name) => format!("{provider}/{name}"),
                 None => format!("{provider}/{id}"),
             })

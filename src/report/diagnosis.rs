@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
-use crate::event::{Event, Kind, NO_ID, Pointer, Ticks};
+use crate::event::{Kind, NO_ID, Ticks};
 use crate::events::providers;
 use crate::prefix_tree::NodeId;
 use crate::profile::Profile;
@@ -224,22 +224,11 @@ fn id(id: u32) -> String {
 
 /// A kind of event in words, as far as it has them, with the numbers that are beyond doubt.
 fn name(what: &What) -> String {
-    let event = Event {
-        time: Ticks(0),
-        provider: what.provider,
-        kind: what.kind,
-        opcode: what.opcode,
-        version: what.version,
-        pointer: Pointer::Bits64,
-        processor: 0,
-        pid: NO_ID,
-        tid: NO_ID,
-        items: &[],
-        payload: &[],
-    };
     let provider =
         providers::provider_name(what.provider).map_or_else(|| what.provider.to_string(), str::to_owned);
-    let name = providers::event_name(&event).map(|name| format!(" {name}")).unwrap_or_default();
+    let name = providers::known_name(what.provider, what.kind, what.opcode)
+        .map(|name| format!(" {name}"))
+        .unwrap_or_default();
     let number = match what.kind {
         Kind::Classic => format!("opcode {}", what.opcode),
         Kind::Manifest(id) => format!("id {id}"),
@@ -365,6 +354,7 @@ fn frames(out: &mut impl Write, trace: &Trace, profile: &Profile) -> io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{Event, Pointer};
     use crate::events::providers::{CLR_RUNDOWN, PERF_INFO};
     use crate::session::diagnosis::Fact;
     use crate::session::{Losses, SampleCounts, Status};

@@ -84,19 +84,7 @@ fn row(key: &Key, count: u64, name: Option<String>) -> Row {
 }
 
 fn name(key: &Key) -> Option<String> {
-    providers::event_name(&Event {
-        time: Default::default(),
-        provider: key.provider,
-        kind: key.kind,
-        opcode: key.opcode,
-        version: key.version,
-        pointer: crate::event::Pointer::Bits64,
-        processor: 0,
-        pid: 0,
-        tid: 0,
-        items: &[],
-        payload: &[],
-    })
+    providers::known_name(key.provider, key.kind, key.opcode)
 }
 
 /// Writes the rows as a table, most events first.

@@ -180,12 +180,18 @@ pub fn spawn_suspended(
     Guard::program(start, Child::id)
 }
 
-/// (thread, process) of every thread that runs now; none if the system does not say.
+/// (thread, process) of every thread that runs now, but the idle threads, which all have the id 0; none if the system does
+/// not say.
 pub(super) fn threads() -> Vec<(u32, u32)> {
+    list_threads().unwrap_or_default()
+}
+
+/// The same, or the system's code.
+fn list_threads() -> Result<Vec<(u32, u32)>, u32> {
     // SAFETY: no pointers.
     let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0) };
     if snapshot == INVALID_HANDLE_VALUE {
-        return Vec::new();
+        return Err(last_error());
     }
     let snapshot = Owned(snapshot);
     let mut entry = THREADENTRY32 { dwSize: size_of::<THREADENTRY32>() as u32, ..Default::default() };
@@ -193,44 +199,34 @@ pub(super) fn threads() -> Vec<(u32, u32)> {
     // SAFETY: the snapshot is open, and the entry says its size.
     let mut more = unsafe { Thread32First(snapshot.0, &mut entry) };
     while more != 0 {
-        threads.push((entry.th32ThreadID, entry.th32OwnerProcessID));
+        if entry.th32ThreadID != 0 {
+            threads.push((entry.th32ThreadID, entry.th32OwnerProcessID));
+        }
         // SAFETY: as above.
         more = unsafe { Thread32Next(snapshot.0, &mut entry) };
     }
-    threads
+    Ok(threads)
 }
 
 /// Lets a program run that was started suspended: resumes all its threads, of which it has one. It is an error if the
 /// system lists none.
 pub fn resume(pid: u32, mut guard: Guard) -> Result<(), SessionError> {
     const DOING: &str = "start the program's first thread";
-    // SAFETY: no pointers.
-    let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0) };
-    if snapshot == INVALID_HANDLE_VALUE {
-        return Err(SessionError::call(DOING, last_error()));
-    }
-    let snapshot = Owned(snapshot);
+    let threads = list_threads().map_err(|code| SessionError::call(DOING, code))?;
     let mut has_run = false;
-    let mut entry = THREADENTRY32 { dwSize: size_of::<THREADENTRY32>() as u32, ..Default::default() };
-    // SAFETY: the snapshot is open, and the entry says its size.
-    let mut more = unsafe { Thread32First(snapshot.0, &mut entry) };
-    while more != 0 {
-        if entry.th32OwnerProcessID == pid {
-            // SAFETY: no pointers.
-            let thread = unsafe { OpenThread(THREAD_SUSPEND_RESUME, 0, entry.th32ThreadID) };
-            if thread.is_null() {
-                return Err(SessionError::call(DOING, last_error()));
-            }
-            let thread = Owned(thread);
-            // SAFETY: the handle is open.
-            if unsafe { ResumeThread(thread.0) } == u32::MAX {
-                return Err(SessionError::call(DOING, last_error()));
-            }
-            guard.disarm();
-            has_run = true;
+    for (thread, _) in threads.into_iter().filter(|(_, owner)| *owner == pid) {
+        // SAFETY: no pointers.
+        let thread = unsafe { OpenThread(THREAD_SUSPEND_RESUME, 0, thread) };
+        if thread.is_null() {
+            return Err(SessionError::call(DOING, last_error()));
         }
-        // SAFETY: as above.
-        more = unsafe { Thread32Next(snapshot.0, &mut entry) };
+        let thread = Owned(thread);
+        // SAFETY: the handle is open.
+        if unsafe { ResumeThread(thread.0) } == u32::MAX {
+            return Err(SessionError::call(DOING, last_error()));
+        }
+        guard.disarm();
+        has_run = true;
     }
     if has_run { Ok(()) } else { Err(SessionError::call(DOING, ERROR_NOT_FOUND)) }
 }

@@ -6,7 +6,7 @@ use std::io::Read;
 use windows_sys::Win32::Foundation::{ERROR_BAD_LENGTH, HANDLE, INVALID_HANDLE_VALUE, MAX_PATH};
 use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, MODULEENTRY32W, Module32FirstW, Module32NextW, TH32CS_SNAPMODULE,
-    TH32CS_SNAPMODULE32, TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
+    TH32CS_SNAPMODULE32,
 };
 use windows_sys::Win32::System::Memory::{MEM_IMAGE, MEMORY_BASIC_INFORMATION, VirtualQueryEx};
 use windows_sys::Win32::System::ProcessStatus::{
@@ -36,7 +36,7 @@ pub(super) fn take(now: impl Fn() -> Ticks) -> Inventory {
             inventory.processes.push(Running { parent, name, ..process });
         }
     }
-    inventory.threads = threads();
+    inventory.threads = process::threads();
     let drivers = drivers();
     inventory.kernel_is_hidden = drivers.is_empty();
     inventory.modules.extend(drivers);
@@ -149,29 +149,6 @@ fn mapped_file(process: HANDLE, address: u64) -> Option<String> {
         unsafe { K32GetMappedFileNameW(process, address as *const _, name.as_mut_ptr(), name.len() as u32) };
     let name = name.get(..length as usize)?;
     (!name.is_empty()).then(|| String::from_utf16_lossy(name))
-}
-
-/// Every thread of the machine, and its process.
-fn threads() -> Vec<(u32, u32)> {
-    // SAFETY: no pointers.
-    let snapshot = unsafe { CreateToolhelp32Snapshot(TH32CS_SNAPTHREAD, 0) };
-    if snapshot == INVALID_HANDLE_VALUE {
-        return Vec::new();
-    }
-    let snapshot = Owned(snapshot);
-    let mut entry = THREADENTRY32 { dwSize: size_of::<THREADENTRY32>() as u32, ..Default::default() };
-    let mut threads = Vec::new();
-    // SAFETY: the snapshot is open, and the entry says its size.
-    let mut more = unsafe { Thread32First(snapshot.0, &mut entry) };
-    while more != 0 {
-        // Each processor has an idle thread of id 0.
-        if entry.th32ThreadID != 0 {
-            threads.push((entry.th32ThreadID, entry.th32OwnerProcessID));
-        }
-        // SAFETY: as above.
-        more = unsafe { Thread32Next(snapshot.0, &mut entry) };
-    }
-    threads
 }
 
 /// The kernel and its drivers; none where the system does not say where they are.
