@@ -8,14 +8,17 @@
 mod synth;
 
 use std::hint::black_box;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use etwprof::analysis;
 use etwprof::etl::{Recording, xpress};
 use etwprof::event::Event;
 use etwprof::events::decode;
-use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
+use etwprof::profile::{Detail, Filter, Grouping, Profile};
 use etwprof::session::{Batch, Window};
 use etwprof::symbols::Unnamed;
 use etwprof::trace::{Builder, Trace};
@@ -64,12 +67,11 @@ fn busy(processors: u16) -> Vec<u8> {
 }
 
 fn build(recording: &Recording) -> Trace {
-    let reading = recording.fold(&mut |_| {}, || Builder::for_recording(recording), Builder::event);
-    reading.value.finish()
+    analysis::trace(recording, &mut |_| {}).value
 }
 
 fn count(recording: &Recording) -> u64 {
-    recording.fold(&mut |_| {}, || 0, |count, _| *count += 1).value
+    recording.fold(NonZeroUsize::MIN, &mut |_| {}, || 0, |count, _| *count += 1).value
 }
 
 /// Reads every byte once: what the machine's memory allows at most.
@@ -89,20 +91,20 @@ fn steps(criterion: &mut Criterion, name: &str, recording: &Recording) {
     group.throughput(Throughput::Elements(events));
     group.bench_function("merge", |bencher| bencher.iter(|| count(recording)));
     group.bench_function("decode", |bencher| {
-        bencher.iter(|| recording.fold(&mut |_| {}, || 0, decode_one).value);
+        bencher.iter(|| recording.fold(NonZeroUsize::MIN, &mut |_| {}, || 0, decode_one).value);
     });
     group.bench_function("trace", |bencher| bencher.iter(|| build(recording).samples.len()));
-    let trace = build(recording);
+    let trace = Arc::new(build(recording));
     group.throughput(Throughput::Elements(trace.samples.len() as u64));
     if !trace.samples.is_empty() {
         let filter = Filter::default();
         group.bench_function("profile", |bencher| {
-            bencher.iter(|| Profile::new(&trace, &filter, &Unnamed, Naming::default()).samples.len());
+            bencher.iter(|| Profile::new(&trace, &filter, &Unnamed).samples.len());
         });
-        let profile = Profile::new(&trace, &filter, &Unnamed, Naming::default());
-        let grouping = Grouping { by_process: true, by_thread: true };
+        let profile = Profile::new(&trace, &filter, &Unnamed);
+        let grouping = Grouping::Thread;
         group.bench_function("tree", |bencher| {
-            bencher.iter(|| CallTree::new(&profile, &trace, grouping).total());
+            bencher.iter(|| profile.tree(grouping, Detail::default()).0.total());
         });
     }
     group.finish();
@@ -136,7 +138,7 @@ fn live(criterion: &mut Criterion) {
                 done.push(std::mem::take(batch));
             }
         };
-        let (mut done, open) = recording.fold(&mut |_| {}, start, step).value;
+        let (mut done, open) = recording.fold(NonZeroUsize::MIN, &mut |_| {}, start, step).value;
         done.extend(open);
         done
     };
@@ -166,7 +168,7 @@ fn live(criterion: &mut Criterion) {
     });
     group.bench_function("order and build", |bencher| {
         let build = |batches: Vec<Batch>| {
-            let (mut window, mut builder) = (Window::new(span), Builder::for_recording(&recording));
+            let (mut window, mut builder) = (Window::new(span), Builder::new(&recording.origin()));
             let mut emit = |event: &Event<'_>| builder.event(event);
             batches.into_iter().for_each(|batch| window.push(batch, &mut emit, &mut drop));
             window.finish(&mut emit);

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use etwprof::mmap::Mapped;
-use etwprof::symbols::native::NativeSymbols;
-use etwprof::symbols::pe::Image;
+use etwprof::symbols::read::native::NativeSymbols;
+use etwprof::symbols::read::pe::Image;
 
 fn addresses(truth: &Path) -> Vec<u32> {
     let text = std::fs::read_to_string(truth).unwrap();

@@ -2,6 +2,9 @@
 //!
 //! Every read is checked; running out of bytes is `None`, never a panic.
 
+use std::ffi::CStr;
+use std::fmt;
+
 use crate::guid::Guid;
 
 /// A cursor over borrowed bytes.
@@ -66,7 +69,7 @@ impl<'a> Reader<'a> {
     /// UTF-16 text up to its terminator, or up to the end of the bytes where a writer cut it.
     pub fn utf16(&mut self) -> Utf16<'a> {
         let (units, _) = self.rest.as_chunks::<2>();
-        let length = units.iter().position(|unit| *unit == [0, 0]).map_or(units.len(), |n| n);
+        let length = terminator(units);
         let (text, rest) = self.rest.split_at_checked(length * 2).unwrap_or((self.rest, &[]));
         self.rest = rest.get(2..).unwrap_or_default();
         Utf16(text)
@@ -74,7 +77,7 @@ impl<'a> Reader<'a> {
 
     /// Single-byte text up to its terminator, or up to the end of the bytes.
     pub fn ansi(&mut self) -> Ansi<'a> {
-        let length = self.rest.iter().position(|byte| *byte == 0).unwrap_or(self.rest.len());
+        let length = CStr::from_bytes_until_nul(self.rest).map_or(self.rest.len(), CStr::count_bytes);
         let (text, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, &[]));
         self.rest = rest.get(1..).unwrap_or_default();
         Ansi(text)
@@ -87,11 +90,45 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// How many units there are before a zero. Whole groups without one go at once: a processor compares eight units in one
+/// step, and a method's signature has hundreds.
+fn terminator(units: &[[u8; 2]]) -> usize {
+    let is_zero = |unit: &[u8; 2]| *unit == [0, 0];
+    let (eights, _) = units.as_chunks::<8>();
+    let has_none = |eight: &&[[u8; 2]; 8]| !eight.iter().fold(false, |any, unit| any | is_zero(unit));
+    let before = eights.iter().take_while(has_none).count() * 8;
+    let last = units.get(before..).unwrap_or_default();
+    before + last.iter().position(is_zero).unwrap_or(last.len())
+}
+
+/// Text as a file has it, readable as characters.
+pub trait Text: Copy {
+    /// Its characters in UTF-8 where they are quickly at hand: as the file has them, or in `room` if that can hold them
+    /// and they are ASCII. The bytes may not be valid UTF-8; then they are not its characters.
+    fn utf8<'a>(&'a self, room: &'a mut [u8; ROOM]) -> Option<&'a [u8]>;
+
+    /// Writes its characters.
+    fn write_to(self, out: &mut impl fmt::Write) -> fmt::Result;
+}
+
+/// The longest text, in characters, that [`Text::utf8`] converts.
+pub const ROOM: usize = 128;
+
+impl Text for &str {
+    fn utf8<'a>(&'a self, _room: &'a mut [u8; ROOM]) -> Option<&'a [u8]> {
+        Some(self.as_bytes())
+    }
+
+    fn write_to(self, out: &mut impl fmt::Write) -> fmt::Result {
+        out.write_str(self)
+    }
+}
+
 /// UTF-16LE text in a file, without its terminator.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Utf16<'a>(&'a [u8]);
 
-impl Utf16<'_> {
+impl<'a> Utf16<'a> {
     /// True for a text of no characters.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
@@ -99,38 +136,92 @@ impl Utf16<'_> {
 
     /// True if it begins with `prefix`.
     pub fn starts_with(self, prefix: &str) -> bool {
-        let mut units = self.0.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
+        let mut units = self.units().iter().map(|unit| u16::from_le_bytes(*unit));
         prefix.encode_utf16().all(|unit| units.next() == Some(unit))
+    }
+
+    /// True if it reads as `text`.
+    pub fn reads(self, text: &str) -> bool {
+        let units = self.units();
+        if !text.is_ascii() {
+            return self.chars().eq(text.chars());
+        }
+        let (eights, last) = units.as_chunks::<8>();
+        let (text_eights, text_last) = text.as_bytes().as_chunks::<8>();
+        let same = |(unit, byte): (&[u8; 2], &u8)| *unit == [*byte, 0];
+        units.len() == text.len()
+            && eights.iter().zip(text_eights).all(|(units, bytes)| {
+                units.iter().zip(bytes).fold(true, |all, (unit, byte)| all & same((unit, byte)))
+            })
+            && last.iter().zip(text_last).all(same)
+    }
+
+    fn units(self) -> &'a [[u8; 2]] {
+        self.0.as_chunks().0
+    }
+
+    /// Unpaired surrogates are U+FFFD.
+    fn chars(self) -> impl Iterator<Item = char> {
+        let units = self.units().iter().map(|unit| u16::from_le_bytes(*unit));
+        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 }
 
 /// Unpaired surrogates become U+FFFD.
-impl std::fmt::Display for Utf16<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        use std::fmt::Write;
-        let (mut units, _) = self.0.as_chunks::<2>();
+impl Text for Utf16<'_> {
+    fn utf8<'a>(&'a self, room: &'a mut [u8; ROOM]) -> Option<&'a [u8]> {
+        narrowed(self.units(), room)
+    }
+
+    fn write_to(self, out: &mut impl fmt::Write) -> fmt::Result {
+        let mut rest = self;
         // Nearly all names are ASCII, and a recording has many: those go a run at a time.
-        let mut run = [0; 128];
-        loop {
-            let mut length = 0;
-            for (byte, unit) in run.iter_mut().zip(units) {
-                let [ascii @ 0..0x80, 0] = *unit else { break };
-                *byte = ascii;
-                length += 1;
-            }
-            if length == 0 {
-                break;
-            }
-            f.write_str(run.get(..length).and_then(|run| str::from_utf8(run).ok()).unwrap_or_default())?;
-            units = units.get(length..).unwrap_or_default();
+        let mut run = [0; ROOM];
+        while !rest.is_empty() {
+            let (units, behind) = rest.0.split_at_checked(2 * ROOM).unwrap_or((rest.0, &[]));
+            let ascii = narrowed(units.as_chunks().0, &mut run);
+            let Some(ascii) = ascii.and_then(|ascii| str::from_utf8(ascii).ok()) else { break };
+            out.write_str(ascii)?;
+            rest = Utf16(behind);
         }
-        char::decode_utf16(units.iter().map(|unit| u16::from_le_bytes(*unit)))
-            .try_for_each(|c| f.write_char(c.unwrap_or(char::REPLACEMENT_CHARACTER)))
+        rest.chars().try_for_each(|c| out.write_char(c))
     }
 }
 
-impl std::fmt::Debug for Utf16<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// The same characters in a byte each, if they are ASCII and no more than `run` can hold. In groups of sixteen, which a
+/// processor takes at once; the last group ends in zeros.
+fn narrowed<'a>(units: &[[u8; 2]], run: &'a mut [u8; ROOM]) -> Option<&'a [u8]> {
+    let narrow = |units: &[[u8; 2]; 16], bytes: &mut [u8; 16]| {
+        let mut all = 0;
+        for (unit, byte) in units.iter().zip(bytes) {
+            let unit = u16::from_le_bytes(*unit);
+            all |= unit;
+            *byte = unit as u8;
+        }
+        all
+    };
+    if units.len() > ROOM {
+        return None;
+    }
+    let (groups, last) = units.as_chunks::<16>();
+    let mut places = run.as_chunks_mut::<16>().0.iter_mut();
+    let mut all = groups.iter().zip(&mut places).fold(0, |all, (units, bytes)| all | narrow(units, bytes));
+    if let Some(bytes) = places.next() {
+        let mut padded = [[0; 2]; 16];
+        padded.get_mut(..last.len())?.copy_from_slice(last);
+        all |= narrow(&padded, bytes);
+    }
+    run.get(..units.len()).filter(|_| all < 0x80)
+}
+
+impl fmt::Display for Utf16<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_to(f)
+    }
+}
+
+impl fmt::Debug for Utf16<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.to_string())
     }
 }
@@ -139,18 +230,27 @@ impl std::fmt::Debug for Utf16<'_> {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ansi<'a>(pub &'a [u8]);
 
-impl std::fmt::Display for Ansi<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        use std::fmt::Write;
-        match std::str::from_utf8(self.0) {
-            Ok(text) => f.write_str(text),
-            Err(_) => self.0.iter().try_for_each(|byte| f.write_char(char::from(*byte))),
+impl Text for Ansi<'_> {
+    fn utf8<'a>(&'a self, _room: &'a mut [u8; ROOM]) -> Option<&'a [u8]> {
+        Some(self.0)
+    }
+
+    fn write_to(self, out: &mut impl fmt::Write) -> fmt::Result {
+        match str::from_utf8(self.0) {
+            Ok(text) => out.write_str(text),
+            Err(_) => self.0.iter().try_for_each(|byte| out.write_char(char::from(*byte))),
         }
     }
 }
 
-impl std::fmt::Debug for Ansi<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Ansi<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_to(f)
+    }
+}
+
+impl fmt::Debug for Ansi<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.to_string())
     }
 }
@@ -181,6 +281,46 @@ mod tests {
             assert_eq!(Reader::new(&bytes).utf16().to_string(), text);
         }
         assert_eq!(Reader::new(&[b'a', 0, 0, 0xD8, b'b', 0]).utf16().to_string(), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn utf16_of_any_length() {
+        for length in 0..300 {
+            let text: String = ('a'..='z').cycle().take(length).collect();
+            let mut bytes: Vec<u8> = text.bytes().flat_map(|byte| [byte, 0]).collect();
+            let cut = Reader::new(&bytes).utf16();
+            assert!(cut.reads(&text) && cut.to_string() == text, "without a terminator: {text}");
+            bytes.extend_from_slice(b"\0\0next, which begins at an odd place");
+            let mut reader = Reader::new(&bytes);
+            assert!(reader.utf16().reads(&text), "{text}");
+            assert!(reader.rest().starts_with(b"next"), "{text}");
+            let mut ansi = Reader::new(text.as_bytes());
+            assert_eq!(ansi.ansi().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn utf16_reads_as_its_text_and_as_no_other() {
+        let texts = [
+            "",
+            "a",
+            "b",
+            "ab",
+            "0123456789abcdef",
+            "0123456789abcdeF",
+            "é",
+            "Ã©",
+            "日本語",
+            "😀",
+            "\u{fffd}",
+        ];
+        for text in texts {
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            for other in texts {
+                assert_eq!(Reader::new(&bytes).utf16().reads(other), text == other, "{text} {other}");
+            }
+        }
+        assert!(Reader::new(&[0x00, 0xD8]).utf16().reads("\u{fffd}"), "an unpaired surrogate");
     }
 
     #[test]

@@ -1,13 +1,8 @@
 //! One event: what every source gives and every decoder takes.
 
 use crate::bytes::Reader;
+pub use crate::clock::Ticks;
 use crate::guid::Guid;
-
-/// A moment on the recording's own clock, in that clock's units ([`Clock`](crate::etl::Clock) converts).
-///
-/// Signed, because rundown of stale buffers may lie before the recording's first record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Ticks(pub i64);
 
 /// The width of a pointer in an event's payload.
 ///
@@ -83,6 +78,23 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
+    /// An event of which only this is known.
+    pub(crate) fn unknown(time: Ticks, processor: u16) -> Event<'a> {
+        Event {
+            time,
+            provider: Guid::ZERO,
+            kind: Kind::Unknown(0),
+            opcode: 0,
+            version: 0,
+            pointer: Pointer::Bits64,
+            processor,
+            pid: NO_ID,
+            tid: NO_ID,
+            items: &[],
+            payload: &[],
+        }
+    }
+
     /// A cursor over the payload.
     #[inline]
     pub fn reader(&self) -> Reader<'a> {

@@ -20,8 +20,11 @@ impl Guid {
     /// A GUID from the 16 bytes of a file.
     pub const fn from_bytes(bytes: &[u8; 16]) -> Guid {
         let [a, b, c, d, e, f, g, h, rest @ ..] = *bytes;
-        let [i, j, k, l, m, n, o, p] = rest;
-        Guid(u128::from_be_bytes([d, c, b, a, f, e, h, g, i, j, k, l, m, n, o, p]))
+        // As its fields, not byte by byte: every event of a manifest has one.
+        let (first, second, third) =
+            (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]), u16::from_le_bytes([g, h]));
+        let head = (first as u64) << 32 | (second as u64) << 16 | third as u64;
+        Guid((head as u128) << 64 | u64::from_be_bytes(rest) as u128)
     }
 
     /// The 16 bytes as Windows lays them in a file.

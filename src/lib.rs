@@ -11,31 +11,43 @@
 //! | [`trace`] | events | processes, threads and images in time; samples joined to their stacks |
 //! | [`symbols`] | a module and an address in it | the functions there |
 //! | [`profile`] | a trace and names | named stacks, the counted call tree |
+//! | [`analysis`] | files and options | all of it: a named profile |
 //! | [`report`] | a call tree | text, folded stacks, SVG |
 //!
 //! ```
-//! use etwprof::etl::Recording;
-//! use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
-//! use etwprof::report::folded;
-//! use etwprof::symbols::Unnamed;
-//! use etwprof::trace::Builder;
+//! use etwprof::profile::{Detail, Filter, Grouping};
+//! use etwprof::report::{Spelling, folded};
+//! use etwprof::{Analysis, Options};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let recording = Recording::open(&["examples/demo.etl"])?;
-//! let builder = recording.fold(&mut |_bytes| (), || Builder::for_recording(&recording), Builder::event).value;
-//! let trace = builder.finish();
+//! let filter = Filter { names: vec!["orders".parse()?], ..Filter::default() };
+//! let options = Options { filter, ..Options::default() };
+//! let profile = Analysis::open(&["examples/demo.etl"], &options, &())?.profile;
 //!
-//! let filter = Filter { names: vec!["orders".into()], ..Filter::default() };
-//! let profile = Profile::new(&trace, &filter, &Unnamed, Naming::default());
-//! let tree = CallTree::new(&profile, &trace, Grouping { by_process: true, by_thread: false });
-//! assert_eq!(tree.total(), profile.balance.kept);
+//! let grouping = Grouping::Process;
+//! let (tree, _) = profile.tree(grouping, Detail::default());
+//! assert_eq!(tree.total() as u64, profile.balance.kept);
 //!
 //! let mut lines = Vec::new();
-//! folded::write(&mut lines, &tree)?;
+//! folded::write(&mut lines, &tree, &Spelling::new(&profile, Detail::default()))?;
 //! assert!(lines.starts_with(b"orders.exe (7312);"));
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`Analysis`] with its [`Profile`] and [`Trace`], [`report`], [`Recording`] with its [`event`]s and [`events`], and the types
+//! that these name are what this library is for. The rest of [`symbols`], [`session`] and [`access`], [`bytes`], [`mmap`] and
+//! [`prefix_tree`] are public because the program and its tests use them, and may change with any version.
+//!
+//! # Features
+//!
+//! All are on by default. Without them the reader, names from files on this machine, and call trees are left.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `cli` | the program, and all below |
+//! | `http` | symbol servers |
+//! | `live` | [`session`] and [`access`], for Windows |
 //!
 //! # What an ETW recording is
 //!
@@ -43,14 +55,14 @@
 //! file, one after another. There is no index: a reader walks the buffers, then merges the events of all processors
 //! by time ([`etl`]). Events of one moment keep the order of the file.
 //!
-//! The kernel's events are *classic*: a task GUID, a type and a version tell the layout of the payload, and nothing
+//! The kernel's events are *classic*: a task GUID, a type and a version decide the layout of the payload, and nothing
 //! in the file describes it. Events of other providers carry a manifest's id ([`event::Kind`]).
 //!
 //! A CPU sample says only which instruction a processor was at and for which thread. What makes a profile of it lies
 //! all around it in the file ([`trace`]):
 //!
 //! - its *stack*, in up to two later records that name the sample by time and thread;
-//! - the *process* of its thread, told by thread events, or by rundown at either end of the recording;
+//! - the *process* of its thread, given by thread events, or by rundown at either end of the recording;
 //! - the *images* of that process, with the ids of their PDBs if the recording was merged after it was made.
 //!
 //! Ids of processes and threads, addresses of images and keys of stacks are all used again within one recording, so
@@ -62,18 +74,35 @@
 //! trusted; a bad buffer or event costs itself, is counted, and is reported with its place
 //! ([`etl::Damage`], [`trace::Lost`]).
 
+#[cfg(feature = "live")]
+pub mod access;
+pub mod analysis;
 pub mod bytes;
+pub mod clock;
+pub mod debug_id;
 pub mod etl;
 pub mod event;
 pub mod events;
 pub mod guid;
+pub mod guids;
+mod interned;
 pub mod mmap;
+pub mod origin;
 pub mod prefix_tree;
 pub mod profile;
 pub mod report;
+#[cfg(feature = "live")]
 pub mod session;
+pub mod sink;
 pub mod symbols;
 pub mod trace;
+pub mod winpath;
+mod zip_limit;
+
+pub use analysis::{Analysis, Options, SymbolOptions};
+pub use etl::Recording;
+pub use profile::{CallTree, Filter, Profile};
+pub use trace::Trace;
 
 /// The examples of the README, run as tests.
 #[cfg(doctest)]

@@ -31,6 +31,10 @@ pub fn openable(path: &Path) -> Cow<'_, Path> {
 use watch::Watch;
 pub use watch::survive_shrinking;
 
+/// From this size on, in bytes, it matters how much of a file is fetched.
+#[cfg(unix)]
+const LARGE: usize = 64 << 20;
+
 /// A file's bytes, read-only, paged in as they are used.
 #[derive(Debug)]
 pub struct Mapped {
@@ -49,7 +53,7 @@ impl Mapped {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
         if !metadata.is_file() {
-            return Err(io::Error::other("it is a pipe or a device; only files can be read"));
+            return Err(io::Error::other("it is a pipe or a device; only regular files can be read"));
         }
         Mapped::of(&File::open(&path)?)
     }
@@ -71,6 +75,18 @@ impl Mapped {
         Ok(Mapped { watch: Watch::new(&map), map: Some(map) })
     }
 
+    /// Says that a large file will be looked up here and there: what a look-up does not touch is not fetched. Without
+    /// this the system reads some hundred KiB around each touch (Linux: 714 of 793 MB for 1,000 look-ups in a PDB).
+    /// Small files are soon read whole, and faster so.
+    #[must_use]
+    pub fn for_lookups(self) -> Mapped {
+        #[cfg(unix)]
+        if self.len() >= LARGE {
+            advise(&self, libc::MADV_RANDOM);
+        }
+        self
+    }
+
     /// The byte from which on the file was gone when it was read; `None` while all of it could be. Known only after
     /// [`survive_shrinking`].
     pub fn shrunk_at(&self) -> Option<u64> {
@@ -84,6 +100,28 @@ impl Deref for Mapped {
     fn deref(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
     }
+}
+
+/// Says that these bytes will be read from their first to their last: the system may fetch them together. Does nothing
+/// for bytes that are no file's.
+pub(crate) fn will_be_read(bytes: &[u8]) {
+    #[cfg(unix)]
+    if !bytes.is_empty() {
+        advise(bytes, libc::MADV_WILLNEED);
+    }
+    #[cfg(not(unix))]
+    let _nothing_to_do = bytes;
+}
+
+#[cfg(unix)]
+fn advise(bytes: &[u8], advice: libc::c_int) {
+    // SAFETY: reads a constant of the system.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    let before = bytes.as_ptr() as usize % page;
+    let start = bytes.as_ptr().wrapping_sub(before).cast_mut().cast();
+    // SAFETY: the two kinds of advice that are given here change when pages are fetched and nothing else. What
+    // becomes of an advice is the system's affair.
+    let _whether_taken = unsafe { libc::madvise(start, bytes.len() + before, advice) };
 }
 
 #[cfg(unix)]

@@ -7,7 +7,7 @@ use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(recording) = Recording::from_bytes("fuzz.etl", bytes.to_vec()) {
-        read_all(&recording);
+        read_all(recording);
     }
 });
 

@@ -1,22 +1,25 @@
 //! Any payload as any event: decoded, shown, and put into a trace.
 #![no_main]
 
-use etwprof::etl::{Clock, ClockKind};
-use etwprof::event::{Event, Kind, Pointer, Ticks};
-use etwprof::events::{decode, providers};
-use etwprof::profile::{Filter, Naming, Profile};
+use std::sync::Arc;
+
+use etwprof::clock::{Clock, ClockKind, Ticks};
+use etwprof::event::{Event, Kind, Pointer};
+use etwprof::events::{decode, names};
+use etwprof::guids::*;
+use etwprof::origin::{Machine, Origin};
+use etwprof::profile::{Filter, Profile};
 use etwprof::report::events::Counter;
 use etwprof::symbols::Unnamed;
-use etwprof::trace::{Builder, Machine};
+use etwprof::trace::Builder;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|records: Vec<(u8, u16, u8, u8, u8, &[u8])>| {
-    use providers::*;
     let known = [
         PROCESS, THREAD, IMAGE, PERF_INFO, STACK_WALK, IMAGE_ID, SYSTEM_CONFIG, SYS_CONFIG, LOST_EVENT, CLR,
         CLR_RUNDOWN, KERNEL_EVENT_TRACING, EVENT_TRACE, JSCRIPT,
     ];
-    let clock = Clock { kind: ClockKind::Qpc, frequency: 10_000_000, base: Ticks(0), base_utc: 1 << 56 };
+    let clock = Clock { kind: ClockKind::Qpc, frequency: 10_000_000, base: Ticks(0), base_utc: 1 << 56, utc_offset: None };
     let pointer = Pointer::Bits64;
     let machine = Machine {
         processors: 1,
@@ -26,7 +29,7 @@ fuzz_target!(|records: Vec<(u8, u16, u8, u8, u8, &[u8])>| {
         architecture: None,
         name: String::new(),
     };
-    let mut builder = Builder::new(clock, machine);
+    let mut builder = Builder::new(&Origin::new(clock, machine));
     let mut counter = Counter::default();
     let mut time = 0;
     for (provider, id, opcode, version, flags, payload) in records {
@@ -44,12 +47,12 @@ fuzz_target!(|records: Vec<(u8, u16, u8, u8, u8, &[u8])>| {
             items: if flags & 4 == 0 { &[] } else { payload },
             payload,
         };
-        let _shown = format!("{:?} {:?}", decode(&event), providers::event_name(&event));
+        let _shown = format!("{:?} {:?}", decode(&event), names::event_name(&event));
         builder.event(&event);
         counter.event(&event);
     }
-    let trace = builder.finish();
-    let profile = Profile::new(&trace, &Filter::default(), &Unnamed, Naming::default());
+    let trace = Arc::new(builder.finish());
+    let profile = Profile::new(&trace, &Filter::default(), &Unnamed);
     assert_eq!(profile.balance.total, trace.sample_count());
     assert_eq!(counter.rows().iter().map(|row| row.count).sum::<u64>(), trace.events);
 });

@@ -1,9 +1,9 @@
-//! Any PDB of IL, and any image with such a PDB or with precompiled code.
+//! Any PDB of IL, and any image with such a PDB, with IL or with precompiled code.
 #![no_main]
 
-use etwprof::symbols::managed::r2r::R2rImage;
-use etwprof::symbols::managed::source::{ManagedPdb, embedded, il_offset};
-use etwprof::symbols::pe::Image;
+use etwprof::symbols::read::dotnet::r2r::{R2rImage, own_metadata};
+use etwprof::symbols::read::dotnet::lines::{ManagedPdb, embedded, il_offset};
+use etwprof::symbols::read::pe::Image;
 use libfuzzer_sys::fuzz_target;
 
 fn lines(pdb: &[u8]) {
@@ -23,7 +23,21 @@ fuzz_target!(|file: &[u8]| {
     if let Some(Ok(pdb)) = embedded(&image) {
         lines(&pdb);
     }
-    let Ok(image) = R2rImage::parse(&image) else { return };
+    let own = own_metadata(&image);
+    let Ok(mut image) = R2rImage::parse(&image) else { return };
+    for round in ["without IL", "with IL"] {
+        for method in image.methods().take(1000) {
+            let spelled = method.spell();
+            assert_eq!(spelled.name, method.name(), "{round}");
+            for assembly in spelled.missing {
+                let _which_build = image.reference(assembly);
+            }
+        }
+        if let Ok(metadata) = &own {
+            let _identity = (metadata.mvid(), metadata.assembly_version());
+            image.add_reference(metadata.clone());
+        }
+    }
     for method in image.methods().take(1000) {
         let map = method.il_map();
         assert!(map.is_sorted_by_key(|&(native, _)| native));

@@ -12,6 +12,6 @@ fuzz_target!(|bytes: &[u8]| {
     let path = std::env::temp_dir().join(format!("etwprof-fuzz-{}.zip", std::process::id()));
     fs::write(&path, bytes).expect("the temporary folder takes files");
     if let Ok(recording) = Recording::open(&[&path]) {
-        read_all(&recording);
+        read_all(recording);
     }
 });

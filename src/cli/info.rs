@@ -1,18 +1,20 @@
 //! `etwprof info`: what is in a recording.
 
 use anyhow::Result;
+use etwprof::profile::Detail;
 use etwprof::report::info::{self, Info};
 
-use super::{args, load, output, symbols};
+use super::{args, choose, load, output, strict};
 
 pub(super) fn run(args: &args::Info, quiet: bool) -> Result<()> {
-    let loaded = load::trace(&args.files, quiet)?;
-    let flags = args::Symbols::offline(&args.symbols, &args.images);
-    let limit = load::limit(&loaded.trace, args.no_limit);
-    let named =
-        symbols::named(&loaded.trace, &args.files, &load::filter(&args.filter), limit, &flags, quiet)?;
-    let info = Info::new(&loaded.recording, &loaded.trace, &named.profile, &named.symbols, &loaded.damage);
-    output::write(None, |mut out| {
+    let filter = args.filter.options()?;
+    let options = args.limits.options(filter, args.symbols.local(quiet)?, Detail::default());
+    let mut analysis = load::analysis(&args.files, &options, quiet)?;
+    choose::narrow(&mut analysis, &options.filter, &args.filter.samples, Detail::default(), quiet)?;
+    let info = Info::new(&analysis);
+    let printed = output::print(|mut out| {
         if args.json { info::write_json(&mut out, &info) } else { info::write(&mut out, &info) }
-    })
+    });
+    let names_wanted = options.symbols.is_some();
+    strict::checked(args.limits.strict, printed, || strict::reasons(&analysis, names_wanted))
 }

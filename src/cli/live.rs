@@ -1,10 +1,10 @@
 //! Profiling live. The work is in the modules below, for Windows; other systems say what they can do. The texts are
 //! tested on every system.
 
+#[cfg(any(windows, test))]
+mod cures;
 #[cfg(windows)]
 mod diagnose;
-#[cfg(windows)]
-mod local_images;
 #[cfg(windows)]
 mod missing;
 #[cfg(windows)]
@@ -18,6 +18,8 @@ mod targets;
 #[cfg(any(windows, test))]
 mod words;
 
+#[cfg(windows)]
+pub(super) use cures::with_cure;
 #[cfg(windows)]
 pub(super) use record::run;
 #[cfg(windows)]

@@ -2,91 +2,92 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
-use etwprof::etl::{Damage, DamageKind, Recording};
-use etwprof::event::Event;
-use etwprof::profile::{self, Limit};
+use anyhow::{Result, anyhow};
+use etwprof::analysis::{self, AnalysisError};
+use etwprof::etl::{Damage, Reading, Recording};
+use etwprof::profile::Profile;
 use etwprof::report::count;
-use etwprof::trace::{Builder, Lost, Trace};
+use etwprof::trace::Lost;
+use etwprof::{Analysis, Options};
 
-use super::progress::Progress;
-use super::{args, say};
+use super::progress::Watch;
+use super::say;
 
-/// A recording and what it says.
-pub(super) struct Loaded {
-    pub(super) recording: Recording,
-    pub(super) trace: Trace,
-    pub(super) damage: Vec<Damage>,
+/// Opens `files` and makes of them what `options` say.
+pub(super) fn analysis(files: &[PathBuf], options: &Options, quiet: bool) -> Result<Analysis> {
+    Analysis::open(files, options, &Watch::new(options, quiet)).map_err(explained)
 }
 
-pub(super) fn trace(files: &[PathBuf], quiet: bool) -> Result<Loaded> {
-    let recording = Recording::open(files)?;
-    let start = || Builder::for_recording(&recording);
-    let (builder, damage) = fold(&recording, quiet, start, |builder, event| builder.event(event))?;
-    Ok(Loaded { trace: builder.finish(), damage, recording })
-}
-
-/// [`Recording::fold`] with a progress bar. A file that somebody cut meanwhile is an error: what was read of it is no
-/// recording that ever was.
-pub(super) fn fold<T>(
+/// Lets `read` read a recording, with a progress bar.
+pub(super) fn watched<T>(
     recording: &Recording,
     quiet: bool,
-    start: impl Fn() -> T,
-    step: impl FnMut(&mut T, &Event<'_>),
-) -> Result<(T, Vec<Damage>)> {
-    let progress = Progress::new("reading", recording.size(), quiet);
-    let reading = recording.fold(&mut |bytes| progress.at(bytes), start, step);
-    progress.done();
-    if let Some(cut) = reading.damage.iter().find(|damage| damage.kind == DamageKind::Shrunk) {
-        bail!("{cut}; is it still being recorded or copied?");
-    }
-    Ok((reading.value, reading.damage))
+    read: impl FnOnce(&mut dyn FnMut(u64)) -> Reading<T>,
+) -> Result<Reading<T>> {
+    analysis::watched(recording, &Watch::reading(quiet), read).map_err(explained)
 }
 
-/// The filter that the flags describe.
-pub(super) fn filter(args: &args::Filter) -> profile::Filter {
-    profile::Filter {
-        pids: args.pid.clone(),
-        names: args.name.clone(),
-        tids: args.tid.clone(),
-        from: args.from,
-        to: args.to,
+fn explained(error: AnalysisError) -> anyhow::Error {
+    match error {
+        AnalysisError::Shrunk(cut) => anyhow!("{cut}; is it still being recorded or copied?"),
+        // By its type it is known whether the command line is wrong.
+        AnalysisError::Recording(error) => error.into(),
+        error => error.into(),
     }
 }
 
-/// How much may be made of a trace.
-pub(super) fn limit(trace: &Trace, none: bool) -> Limit {
-    if none { Limit::NONE } else { Limit::of(trace) }
+/// Says on stderr what was lost or damaged, quiet or not: a result without it would look better than it is.
+pub(super) fn warn(analysis: &Analysis) {
+    warn_lost(&analysis.profile.trace.lost);
+    warn_damaged(&analysis.damage);
 }
 
-/// Says on stderr what was lost or damaged: a result without it would look better than it is.
-pub(super) fn warn(loaded: &Loaded, quiet: bool) {
-    if quiet {
-        return;
-    }
-    warn_lost(&loaded.trace.lost);
+/// Lists the damaged places on stderr, the first few of many.
+pub(super) fn warn_damaged(damage: &[Damage]) {
     const SHOWN: usize = 5;
-    for damage in loaded.damage.iter().take(SHOWN) {
-        say::warning(damage);
-    }
-    if loaded.damage.len() > SHOWN {
-        let hidden = loaded.damage.len() - SHOWN;
+    damage.iter().take(SHOWN).for_each(say::warning);
+    if damage.len() > SHOWN {
+        let hidden = damage.len() - SHOWN;
         say::warning(format_args!("{hidden} more damaged places; `etwprof info` lists them"));
     }
 }
 
 /// Says on stderr what the sessions lost and what does not fit together.
 pub(super) fn warn_lost(lost: &Lost) {
-    for (number, what) in [
-        (lost.events, "events were lost while recording"),
-        (lost.buffers, "buffers were lost while recording"),
-        (lost.sequence_gaps, "buffers are missing in the file"),
-        (lost.orphan_stacks, "stacks have no event"),
-        (lost.undefined_stack_keys, "stacks were never told"),
-        (lost.malformed_events, "events are malformed"),
-    ] {
-        if number > 0 {
-            say::warning(format_args!("{} {what}", count(number)));
-        }
+    losses(lost).iter().for_each(say::warning);
+}
+
+/// What the sessions lost and what does not fit together, one line for each kind.
+pub(super) fn losses(lost: &Lost) -> Vec<String> {
+    let kinds = [
+        (lost.events, "event", "lost while recording"),
+        (lost.buffers, "buffer", "lost while recording"),
+        (lost.sequence_gaps, "buffer", "missing from the file"),
+        (lost.orphan_stacks, "stack", "without an event"),
+        (lost.undefined_stack_keys, "stack", "whose key was never defined"),
+        (lost.malformed_events, "event", "malformed"),
+    ];
+    let line = |(number, what, how)| {
+        let plural = if number == 1 { "" } else { "s" };
+        format!("{} {what}{plural} {how}", count(number))
+    };
+    kinds.into_iter().filter(|(number, _, _)| *number > 0).map(line).collect()
+}
+
+/// Says on stderr how many stacks are broken and why, where that matters.
+pub(super) fn warn_broken(profile: &Profile) {
+    const MATTERS: f64 = 1.0;
+    let broken = profile.balance.stacks.broken;
+    let percent = 100.0 * broken as f64 / profile.balance.kept.max(1) as f64;
+    if percent <= MATTERS {
+        return;
+    }
+    let cause = profile.breaks().into_iter().max_by_key(|(_, samples)| *samples);
+    if let Some((cause, _)) = cause {
+        say::warning(format_args!(
+            "{} samples ({percent:.1}%) have broken stacks, without their outer callers; likely cause: {}",
+            count(broken),
+            cause.text()
+        ));
     }
 }

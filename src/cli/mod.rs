@@ -3,32 +3,46 @@
 //! stdout is data and stderr is talk. Exit codes: 0 done, 1 the work failed, 2 the command line is wrong.
 
 mod args;
+mod candidates;
+mod choose;
 mod convert;
 mod events;
 mod generate;
 mod info;
 mod live;
 mod load;
+mod options;
 mod output;
 mod permissions;
 mod progress;
+mod recording;
+mod samples;
 mod say;
+mod shape;
+mod source;
+mod strict;
 mod symbolize;
 mod symbols;
+mod tables;
+mod time;
+mod usage;
+mod view;
+mod words;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use etwprof::report::calls::Side;
 use etwprof::report::one_line;
 
 use args::{Args, Command};
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match Args::try_parse_from(recording::completed(std::env::args_os().collect())) {
         Ok(args) => args,
-        Err(stop) => return help_or_usage(&stop),
+        Err(stop) => return help_or_usage(&usage::mended(stop)),
     };
     args.color.apply();
     // Where that cannot be had, a file that shrinks ends the program as it always did.
@@ -38,6 +52,11 @@ pub(crate) fn main() -> ExitCode {
         args.command,
         Some(
             Command::Convert(_)
+                | Command::View(_)
+                | Command::Top(_)
+                | Command::Callers(_)
+                | Command::Callees(_)
+                | Command::Lines(_)
                 | Command::Info(_)
                 | Command::Events(_)
                 | Command::Symbols(_)
@@ -46,6 +65,11 @@ pub(crate) fn main() -> ExitCode {
     );
     let result = match args.command {
         Some(Command::Convert(convert)) => convert::run(&convert, quiet),
+        Some(Command::View(view)) => view::run(&view, quiet),
+        Some(Command::Top(top)) => tables::top(&top, quiet),
+        Some(Command::Callers(callers)) => tables::calls(&callers.calls, Side::Callers, quiet),
+        Some(Command::Callees(callees)) => tables::calls(&callees.calls, Side::Callees, quiet),
+        Some(Command::Lines(lines)) => tables::lines(&lines, quiet),
         Some(Command::Info(info)) => info::run(&info, quiet),
         Some(Command::Events(events)) => events::run(&events, quiet),
         Some(Command::Symbols(symbols)) => symbols::run(&symbols, quiet),
@@ -63,10 +87,14 @@ pub(crate) fn main() -> ExitCode {
         // Whoever reads our output has had enough: `etwprof convert x.etl | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
+            if let Some(strict::Strict(reasons)) = error.downcast_ref() {
+                reasons.iter().for_each(|reason| say::error(&one_line(&format!("--strict: {reason}"))));
+                return ExitCode::FAILURE;
+            }
             let text = format!("{error:#}");
             // Errors about rights have several lines; the name of a file must not add any.
             say::error(&if reads_files { one_line(&text) } else { text.as_str().into() });
-            if error.is::<output::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            if usage::is_wrong_line(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -7,22 +7,25 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use etwprof::report::console;
+use etwprof::report::format::{self, Content, Format};
 use same_file::Handle;
 
-use super::args::{Format, Output};
+use super::args::Output;
+use super::usage::Usage;
 use interrupt::Interrupt;
 
-/// The command line is wrong in a way that clap does not see.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Usage(pub(super) String);
-
 impl Output {
+    /// The file to write; `None` for stdout.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.path.as_deref().filter(|path| *path != Path::new("-"))
+    }
+
     /// The format that the flags ask for.
-    pub(super) fn format(&self) -> Result<Format> {
-        match (self.format, &self.path) {
+    pub(super) fn format(&self) -> Result<&'static Format> {
+        match (self.format, self.file()) {
             (Some(format), _) => Ok(format),
-            (None, None) => Ok(Format::Tree),
+            (None, None) => Ok(&console::FORMAT),
             (None, Some(path)) => by_ending(path),
         }
     }
@@ -30,27 +33,27 @@ impl Output {
     /// Fails where the file cannot be written, without writing it, and where it is one of `inputs` under whatever name.
     /// Work that takes long or cannot be repeated asks before it begins.
     pub(super) fn check(&self, inputs: &[PathBuf]) -> Result<()> {
-        let Some(path) = &self.path else { return Ok(()) };
+        let Some(path) = self.file() else { return Ok(()) };
         // Opening a pipe would wait for its other end.
         if path.is_file() {
             for input in inputs.iter().filter(|input| input.is_file()) {
                 if same_file::is_same_file(path, input).unwrap_or(false) {
                     let (path, input) = (path.display(), input.display());
-                    bail!(Usage(format!(
-                        "-o {path} would write over {input}, which is read; give it another name"
-                    )));
+                    bail!(Usage(format!("-o {path} would overwrite {input}; choose another name")));
                 }
             }
         }
         let context = || format!("-o: cannot write {}", path.display());
         if path.is_dir() {
-            bail!("-o: {} is a folder; name a file in it", path.display());
+            bail!(Usage(format!("-o {}: this is a folder; name a file in it", path.display())));
         }
         let target = behind_links(path).with_context(context)?;
         let folder = folder_of(&target);
         if !folder.is_dir() {
             let (path, folder) = (path.display(), folder.display());
-            bail!("-o: cannot write {path}: there is no folder {folder}; create it, or name another");
+            bail!(Usage(format!(
+                "-o: cannot write {path}: there is no folder {folder}; create it, or name another"
+            )));
         }
         // A pipe or a device is opened only once there is something to write.
         if target.is_file() {
@@ -58,33 +61,43 @@ impl Output {
         }
         if target.is_file() || !target.exists() {
             // What is written later is written beside it first.
-            tempfile::Builder::new().prefix(".etwprof-").tempfile_in(folder).with_context(context)?;
+            let interrupt = Interrupt::listen().with_context(context)?;
+            let probe = tempfile::Builder::new().prefix(".etwprof-").tempfile_in(folder).map(drop);
+            interrupt.obey();
+            probe.map_err(without_path).with_context(context)?;
         }
         Ok(())
     }
 }
 
-fn by_ending(path: &Path) -> Result<Format> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    const ENDINGS: [(&str, Format); 5] = [
-        (".tree.txt", Format::Tree),
-        (".tree", Format::Tree),
-        (".svg", Format::Svg),
-        (".folded", Format::Folded),
-        (".txt", Format::Folded),
-    ];
-    match ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)) {
-        Some((_, format)) => Ok(*format),
-        None => bail!(Usage(format!(
-            "-o {}: the ending names no format; use .svg, .folded, .txt or .tree.txt, or say -f FORMAT",
-            path.display()
-        ))),
-    }
+fn by_ending(path: &Path) -> Result<&'static Format> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Format::by_ending(&name).ok_or_else(|| {
+        let endings: Vec<&str> =
+            format::ALL.iter().filter_map(|format| format.endings.first()).copied().collect();
+        let (path, endings) = (path.display(), endings.join(", "));
+        Usage(format!("-o {path}: the extension names no format; use one of {endings}, or add -f FORMAT"))
+            .into()
+    })
+}
+
+/// Gives `write` stdout, for text with styles.
+pub(super) fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    self::write(None, Content::Styled, write)
 }
 
 /// Gives `write` the file at `path`, or stdout.
-pub(super) fn write(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+pub(super) fn write(
+    path: Option<&Path>,
+    content: Content,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
     let Some(path) = path.filter(|path| !is_stdout(path)) else {
+        if content == Content::Binary {
+            let mut out = BufWriter::new(io::stdout().lock());
+            write(&mut out)?;
+            return Ok(out.flush()?);
+        }
         let mut out = BufWriter::new(anstream::stdout());
         write(&mut out)?;
         return Ok(out.flush()?);
@@ -92,15 +105,27 @@ pub(super) fn write(path: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> i
     let context = || format!("cannot write {}", path.display());
     // A pipe or device takes what it is given; only a plain file can be replaced.
     if path.exists() && !path.is_file() {
-        let mut out = BufWriter::new(anstream::StripStream::new(File::create(path).with_context(context)?));
+        let mut out = BufWriter::new(unstyled(File::create(path).with_context(context)?, content));
         return write(&mut out).and_then(|()| out.flush()).with_context(context);
     }
-    write_whole(path, write).with_context(context)
+    write_whole(path, content, write).with_context(context)
+}
+
+/// A file takes no styles.
+fn unstyled(file: File, content: Content) -> Box<dyn Write> {
+    match content {
+        Content::Styled => Box::new(anstream::StripStream::new(file)),
+        Content::Plain | Content::Binary => Box::new(file),
+    }
 }
 
 /// Writes a file beside its place and moves it there when it is whole. A link stays, and the file that it names is
 /// written; a file that may not be written stays, too.
-fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn write_whole(
+    path: &Path,
+    content: Content,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let target = behind_links(path)?;
     let mut builder = tempfile::Builder::new();
     if target.exists() {
@@ -115,13 +140,22 @@ fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
         }
     }
     let interrupt = Interrupt::listen()?;
-    let file = builder.prefix(".etwprof-").tempfile_in(folder_of(&target))?;
-    let mut out = interrupt.guard(BufWriter::new(anstream::StripStream::new(file.reopen()?)));
+    let file = builder.prefix(".etwprof-").tempfile_in(folder_of(&target)).map_err(without_path)?;
+    let mut out = interrupt.guard(BufWriter::new(unstyled(file.reopen()?, content)));
     let written = write(&mut out).and_then(|()| out.flush());
     drop(out);
     let moved = written.and_then(|()| file.persist(&target).map_err(|error| error.error));
     interrupt.obey();
     moved.map(drop)
+}
+
+/// The system's error without the path that `tempfile` adds: nobody has heard of that file.
+fn without_path(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.source()?.downcast_ref::<io::Error>());
+    match inner.and_then(io::Error::raw_os_error) {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => error,
+    }
 }
 
 /// The file that a link, or a chain of links, names; it need not be there.
@@ -132,7 +166,7 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
         let Ok(next) = fs::read_link(&path) else { return Ok(path) };
         path = folder_of(&path).join(next);
     }
-    Err(io::Error::other("its links lead in a circle"))
+    Err(io::Error::other("its links form a circle"))
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -149,6 +183,6 @@ pub(super) fn terminal_width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;
     }
-    let (_, columns) = console::Term::stdout().size_checked()?;
+    let (_, columns) = ::console::Term::stdout().size_checked()?;
     Some(usize::from(columns))
 }

@@ -1,6 +1,8 @@
 //! `etwprof grant`, `revoke` and `permissions`: profiling without being an administrator.
 
 #[cfg(windows)]
+mod cures;
+#[cfg(windows)]
 mod print;
 #[cfg(windows)]
 mod run;
@@ -15,7 +17,7 @@ mod elsewhere {
     use crate::cli::args;
 
     const NEEDS_WINDOWS: &str = "needs Windows, where recordings are made; on this system `etwprof convert FILE.etl` \
-                                 shows them, and needs no rights but to the file";
+                                 shows them without special rights";
 
     pub(in crate::cli) fn grant(_args: &args::Grant) -> Result<()> {
         bail!("`etwprof grant` {NEEDS_WINDOWS}")

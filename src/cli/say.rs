@@ -17,6 +17,11 @@ pub(super) fn warning(text: impl Display) {
     note(format_args!("warning: {text}"));
 }
 
+/// What was asked of a live recording cannot be done, and the recording is nowhere else: all of it is shown.
+pub(super) fn all_is_shown(error: &anyhow::Error) {
+    warning(format_args!("{error:#}; all that was recorded is shown"));
+}
+
 /// There is no result. Each line of `text` is one.
 pub(super) fn error(text: &str) {
     let lines: Vec<_> = text.lines().map(one_line).collect();

@@ -1,70 +1,32 @@
 //! `etwprof symbolize`: names of the addresses of one image.
 
+use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use etwprof::SymbolOptions;
 use etwprof::mmap::Mapped;
 use etwprof::report::one_line;
-use etwprof::symbols::beside;
-use etwprof::symbols::debug_id::DebugId;
-use etwprof::symbols::identity;
-use etwprof::symbols::key::FileKey;
-use etwprof::symbols::lookup::Verdict;
-use etwprof::symbols::managed::r2r::R2rError;
-use etwprof::symbols::native::{Location, NativeSymbols};
-use etwprof::symbols::path::SymbolPath;
-use etwprof::symbols::pe::Image;
-use etwprof::symbols::precompiled;
-use etwprof::symbols::sources::{Sources, Wanted};
-use etwprof::symbols::store::Request;
-use rustc_hash::FxHashMap;
+use etwprof::symbols::find::beside;
+use etwprof::symbols::find::key::FileKey;
+use etwprof::symbols::find::lookup::Checked;
+use etwprof::symbols::find::request::{Progress, Request};
+use etwprof::symbols::find::verify;
+use etwprof::symbols::il_images::IlImage;
+use etwprof::symbols::il_pdbs::{IlPdbs, WantedPdb};
+use etwprof::symbols::read::dotnet::r2r::{R2rError, R2rImage, own_metadata};
+use etwprof::symbols::read::location::Location;
+use etwprof::symbols::read::native::NativeSymbols;
+use etwprof::symbols::read::pdb;
+use etwprof::symbols::read::pe::Image;
+use etwprof::symbols::read::precompiled;
+use etwprof::symbols::{Store, StoreOptions, SymbolPath};
 use serde::Serialize;
 
-use super::output::{self, Usage};
-use super::symbols;
-
-const EXAMPLES: &str = "\
-Examples:
-  etwprof symbolize app.exe 0x1a2b 0x3c4d             by the PDB beside it, or from a symbol server
-  etwprof symbolize System.Private.CoreLib.dll 5e1f0  by the image's own ReadyToRun tables
-  etwprof symbolize app.exe - --json < rvas.txt       many, for scripts";
-
-/// Name addresses of an image: function, inlined calls, file and line
-#[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Symbolize {
-    /// Image (.exe, .dll, .sys ...), or a PDB without its image
-    image: PathBuf,
-
-    /// Addresses as hexadecimal offsets from the load address, with or without 0x; `-` reads them from stdin
-    #[arg(value_name = "RVA", required = true)]
-    rvas: Vec<String>,
-
-    /// PDB of the image [default: beside it, at the path that it names, then along --symbols]
-    #[arg(long, value_name = "FILE")]
-    pdb: Option<PathBuf>,
-
-    /// Look here for the PDB, before _NT_SYMBOL_PATH and in its syntax: a folder, srv*CACHE*URL, ... (repeatable)
-    #[arg(long, value_name = "PATH")]
-    symbols: Vec<String>,
-
-    /// Ask no symbol server; caches and folders are still looked into
-    #[arg(long)]
-    offline: bool,
-
-    /// Ask servers again for what they did not have lately
-    #[arg(long)]
-    retry_failed: bool,
-
-    /// Name precompiled .NET methods as their runtime does
-    #[arg(long)]
-    raw_names: bool,
-
-    /// Print one JSON array, in the order of the addresses
-    #[arg(long)]
-    json: bool,
-}
+use super::args::Symbolize;
+use super::usage::{self, Usage};
+use super::{output, say, symbols};
 
 /// One address in the JSON output.
 #[derive(Serialize)]
@@ -88,7 +50,7 @@ struct Inlined<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn new(rva: u32, location: Option<&'a Location>, urls: Option<&'a FxHashMap<String, String>>) -> Self {
+    fn new(rva: u32, location: Option<&'a Location>, urls: Option<&'a HashMap<String, String>>) -> Self {
         let inlined = location.map_or(&[][..], |location| &location.inlined);
         Entry {
             rva,
@@ -101,22 +63,23 @@ impl<'a> Entry<'a> {
                 .iter()
                 .map(|call| Inlined { function: &call.function, file: call.file.as_deref(), line: call.line })
                 .collect(),
-            source: location.map(|location| location.source.as_str()),
+            source: location.map(|location| location.evidence.as_str()),
             approximate: location.is_some_and(|location| location.approximate),
         }
     }
 }
 
 pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
-    // Wrong is wrong, also where nothing is to be looked for.
-    symbols::symbol_path(&args.symbols)?;
+    let options = args.symbols.options(quiet)?;
     let rvas = addresses(&args.rvas)?;
-    let open = |path: &Path| Mapped::open(path).with_context(|| format!("cannot read {}", path.display()));
+    let open = |path: &Path| {
+        Mapped::open(path).map(Mapped::for_lookups).map_err(|error| usage::cannot("open", path, &error))
+    };
     let file = open(&args.image)?;
 
-    let is_pdb = file.starts_with(b"Microsoft C/C++");
+    let is_pdb = file.starts_with(pdb::MAGIC);
     if is_pdb && args.pdb.is_some() {
-        let problem = "is a PDB itself; give the image or leave --pdb out";
+        let problem = "is a PDB itself; name the image, or omit --pdb";
         bail!(Usage(format!("--pdb: {} {problem}", args.image.display())));
     }
     let image = match is_pdb {
@@ -124,18 +87,18 @@ pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
         false => Some(Image::parse(&file).with_context(|| args.image.display().to_string())?),
     };
     let given = args.pdb.as_deref().map(|path| Ok::<_, anyhow::Error>((path, open(path)?))).transpose()?;
-    let of_il = given.as_ref().filter(|(_, bytes)| identity::is_portable(bytes)).map(|(path, _)| *path);
+    let of_il = given.as_ref().filter(|(_, bytes)| verify::is_portable(bytes)).map(|(path, _)| *path);
     let methods = match &image {
         // A native PDB that the user gives is what they want.
-        Some(image) if image.is_managed() && given.is_some() == of_il.is_some() => {
-            methods(args, image, of_il, &rvas, quiet)?
+        Some(image) if given.is_some() == of_il.is_some() => {
+            methods(args, options.as_ref(), image, of_il, &rvas, quiet)?
         }
         _ => None,
     };
     let pdb = match (&image, given) {
         (Some(_), Some((_, bytes))) if of_il.is_none() => Some(bytes),
         (Some(image), None) if methods.is_none() => {
-            find_pdb(args, image, quiet)?.map(|path| open(&path)).transpose()?
+            find_pdb(args, options.as_ref(), image, quiet)?.map(|path| open(&path)).transpose()?
         }
         _ => None,
     };
@@ -146,16 +109,25 @@ pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
     })?;
     let mut lookup = |rva: u32| {
         let method = methods.as_ref().and_then(|methods| methods.locations.get(&rva).cloned());
-        method.or_else(|| symbols.lookup(rva))
+        symbols.better(rva, method)
     };
-    let mut locations: Vec<_> = rvas.iter().map(|rva| (*rva, lookup(*rva))).collect();
+    // In ascending order, each function is read once.
+    let mut sorted: Vec<_> = rvas.iter().copied().enumerate().collect();
+    sorted.sort_unstable_by_key(|(_, rva)| *rva);
+    let mut locations: Vec<_> =
+        sorted.into_iter().map(|(number, rva)| (number, (rva, lookup(rva)))).collect();
+    locations.sort_unstable_by_key(|(number, _)| *number);
+    let mut locations: Vec<_> = locations.into_iter().map(|(_, answer)| answer).collect();
     let found = locations.iter_mut().filter_map(|(_, location)| location.as_mut());
     match args.raw_names {
         true => precompiled::keep_raw(found),
         false => precompiled::make_readable(found),
     }
+    if !args.raw_names {
+        locations.iter_mut().filter_map(|(_, location)| location.as_mut()).for_each(Location::shorten);
+    }
     let urls = methods.as_ref().map(|methods| &methods.urls);
-    output::write(None, |mut out| {
+    output::print(|mut out| {
         if args.json {
             let entries: Vec<_> =
                 locations.iter().map(|(rva, found)| Entry::new(*rva, found.as_ref(), urls)).collect();
@@ -168,89 +140,113 @@ pub(super) fn run(args: &Symbolize, quiet: bool) -> anyhow::Result<()> {
 
 /// The .NET methods of a precompiled image.
 struct Methods {
-    locations: FxHashMap<u32, Location>,
+    locations: HashMap<u32, Location>,
     /// Where source files lie on the web.
-    urls: FxHashMap<String, String>,
+    urls: HashMap<String, String>,
 }
 
-/// What the image's own tables and the PDB of its IL say; `None` if it has no ReadyToRun code.
+/// What the image's own tables, the IL that lies apart and the PDBs of the IL say; `None` if it has no ReadyToRun code.
 fn methods(
     args: &Symbolize,
+    options: Option<&SymbolOptions>,
     image: &Image<'_>,
     pdb: Option<&Path>,
     rvas: &[u32],
     quiet: bool,
 ) -> anyhow::Result<Option<Methods>> {
-    let mut sources = Sources::default();
-    let path = search_path(args)?;
-    let here = std::path::absolute(&args.image).context("the current folder")?;
-    if let Some(wanted) = Wanted::of_image(image, here) {
-        let id = DebugId { guid: wanted.pdb.guid, age: wanted.pdb.age };
-        if let Some(given) = pdb
-            && let Verdict::Differs(found) = identity::check_pdb(given, id)
-        {
-            bail!("--pdb: {} is {found}, the image needs {id}", given.display());
-        }
-        sources.want([Wanted { pdb_here: pdb.map(Path::to_owned), ..wanted }]);
-        let talk = symbols::Talk::new(&path, args.offline, quiet);
-        let store = symbols::store(&path, args.offline, args.retry_failed);
-        sources.find(&store, &|name, state| talk.on(name, state));
-        talk.done();
-    }
-    let found = sources.ask(image, |pdb| {
-        let locations = precompiled::locations(image, rvas.iter().copied(), pdb)?;
-        let url = |file: &String| Some((file.clone(), pdb?.source_link(file)?));
-        let urls = locations.values().filter_map(|location| url(location.file.as_ref()?)).collect();
-        Ok::<_, R2rError>(Methods { locations, urls })
-    });
-    match found {
-        Ok(methods) => {
-            for report in sources.into_reports().iter().filter(|_| !quiet) {
-                symbols::without_lines(report);
-            }
-            Ok(Some(methods))
-        }
+    let mut tables = match R2rImage::parse(image) {
+        Ok(tables) => tables,
+        Err(R2rError::NotManaged) => return Ok(None),
         Err(error) => {
             if !quiet {
-                anstream::eprintln!("warning: {}: {error}", args.image.display());
+                say::warning(format_args!("{}: {error}", args.image.display()));
             }
-            Ok(None)
+            return Ok(None);
         }
+    };
+    let path = search_path(args, options)?.or_else(|| pdb.map(|_| SymbolPath::default()));
+    let here = std::path::absolute(&args.image).context("the current folder")?;
+    let store = options.map_or_else(StoreOptions::default, |options| options.store.clone());
+    let talk = path.as_ref().map(|path| symbols::Talk::new(path, store.offline, quiet));
+    let store = path.as_ref().map(|path| Store::new(path, store));
+    let on = |name: &str, state: Progress<'_>| talk.iter().for_each(|talk| talk.on(name, state));
+
+    let name = here.file_name().unwrap_or_default().to_string_lossy();
+    let mut il = IlImage::wanted(&tables, &here, &name, rvas.iter().copied(), |_| Vec::new());
+    if let Some(store) = &store {
+        IlImage::find(&mut il, store, false, &on);
     }
+    let files: Vec<Mapped> =
+        il.iter().filter_map(IlImage::path).filter_map(|path| Mapped::open(path).ok()).collect();
+    let images: Vec<Image<'_>> = files.iter().filter_map(|bytes| Image::parse(bytes).ok()).collect();
+    for metadata in images.iter().filter_map(|image| own_metadata(image).ok()) {
+        tables.add_reference(metadata);
+    }
+
+    let mut sources = IlPdbs::default();
+    if let (Some(wanted), Some(store)) = (WantedPdb::of_image(image, here), &store) {
+        let id = wanted.pdb.id;
+        if let Some(given) = pdb
+            && let Checked::Differs(found) = verify::check_pdb(given, id)
+        {
+            bail!("--pdb: {} is {found}, but the image needs {id}", given.display());
+        }
+        sources.want([WantedPdb { pdb_here: pdb.map(Path::to_owned), ..wanted }]);
+        let apart = images.iter().zip(il.iter().filter_map(IlImage::path));
+        sources.want(apart.filter_map(|(image, path)| WantedPdb::of_image(image, path.to_owned())));
+        sources.find(store, &on);
+    }
+    talk.iter().for_each(symbols::Talk::done);
+    let pdbs = sources.of_images(std::iter::once(image).chain(&images));
+    let locations = precompiled::locations(&tables, rvas.iter().copied(), &pdbs);
+    let link = |file: &String| pdbs.values().find_map(|pdb| pdb.source_link(file));
+    let url = |file: &String| Some((file.clone(), link(file)?));
+    let urls = locations.values().filter_map(|location| url(location.file.as_ref()?)).collect();
+    drop(pdbs);
+    if !quiet {
+        il.iter().filter(|il| il.path().is_none()).for_each(symbols::without_il);
+        sources.into_reports().iter().for_each(symbols::without_lines);
+    }
+    Ok(Some(Methods { locations, urls }))
 }
 
-/// Beside the image, then along the symbol path.
-fn search_path(args: &Symbolize) -> anyhow::Result<SymbolPath> {
+/// Beside the image, then along the symbol path; `None` if nothing is to be looked for.
+fn search_path(args: &Symbolize, options: Option<&SymbolOptions>) -> anyhow::Result<Option<SymbolPath>> {
     let image = std::path::absolute(&args.image).context("the current folder")?;
-    let path = symbols::symbol_path(&args.symbols)?;
-    Ok(match image.parent() {
+    Ok(options.map(|options| options.path.clone()).map(|path| match image.parent() {
         Some(folder) => path.behind(folder.to_owned()),
         None => path,
-    })
+    }))
 }
 
 /// The PDB of `image`, at the usual places and along the symbol path. What was not found, or is another build's, is
 /// said on stderr.
-fn find_pdb(args: &Symbolize, image: &Image<'_>, quiet: bool) -> anyhow::Result<Option<PathBuf>> {
+fn find_pdb(
+    args: &Symbolize,
+    options: Option<&SymbolOptions>,
+    image: &Image<'_>,
+    quiet: bool,
+) -> anyhow::Result<Option<PathBuf>> {
+    let (Some(path), Some(options)) = (search_path(args, options)?, options) else { return Ok(None) };
     let Some(wanted) = image.native_pdb() else { return Ok(None) };
     let image_path = std::path::absolute(&args.image).context("the current folder")?;
-    let path = search_path(args)?;
-    let store = symbols::store(&path, args.offline, args.retry_failed);
-    let key = FileKey::pdb(&wanted.path, wanted.id.guid.to_bytes(), wanted.id.age);
+    let store = Store::new(&path, options.store.clone());
+    let key = FileKey::pdb(&wanted.path, wanted.id);
     let hints = beside::places(&image_path, &wanted);
-    let verify = |candidate: &Path| identity::check_pdb(candidate, wanted.id);
-    let talk = symbols::Talk::new(&path, args.offline, quiet);
-    let request = Request { key: &key, hints: &hints, ask_servers: true, verify: &verify };
-    let lookup = store.find_all(&[request], &|_, state| talk.on(wanted.file_name(), state)).pop();
+    let verify = |candidate: &Path| verify::check_pdb(candidate, wanted.id);
+    let talk = symbols::Talk::new(&path, options.store.offline, quiet);
+    let shown = key.to_string();
+    let request = Request { key, hints, ask_servers: true, verify: Box::new(verify) };
+    let lookup = store.find_all(&[request], &|name, state| talk.on(name, state)).pop();
     talk.done();
     let lookup = lookup.unwrap_or_default();
     if !quiet {
         let wrong = lookup.attempts.iter().filter(|attempt| attempt.outcome.is_wrong_file());
         wrong.for_each(symbols::not_used);
         if lookup.found.is_none() {
-            anstream::eprintln!("warning: {} was not found ({})", one_line(&key.to_string()), wanted.id);
+            say::warning(format_args!("cannot find {shown} ({})", wanted.id));
             for attempt in &lookup.attempts {
-                anstream::eprintln!("  {}", one_line(&attempt.to_string()));
+                say::note(format_args!("  {attempt}"));
             }
         }
     }
@@ -293,7 +289,7 @@ fn read_addresses(mut text: impl BufRead, rvas: &mut Vec<u32>) -> anyhow::Result
             if !word.is_empty() {
                 anyhow::ensure!(
                     rvas.len() < MOST_ADDRESSES,
-                    "more than {MOST_ADDRESSES} addresses; split them"
+                    "more than {MOST_ADDRESSES} addresses; split the input"
                 );
                 rvas.push(address(&String::from_utf8_lossy(&word)).map_err(anyhow::Error::msg)?);
                 word.clear();

@@ -10,15 +10,10 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use crate::mmap::Mapped;
+use crate::zip_limit::zip_limit;
 
 use super::error::EtlError;
 use super::file::{Bytes, LogFile};
-
-/// Bytes that the members of an archive may unpack to, together. Deflate packs up to 1032 times, and members may
-/// overlap to pack far more; recordings are packed 5 to 20 times, and small ones with much fill some 100 times.
-fn limit(archive: &[u8]) -> u64 {
-    (256 << 20) + 128 * archive.len() as u64
-}
 
 /// Bytes of a member's name. It stands in every report of damage.
 const LONGEST_NAME: usize = 1024;
@@ -36,10 +31,16 @@ pub fn is_archive(path: &Path) -> bool {
 
 /// Opens every .etl member of the archive at `path`, in the archive's order.
 pub(super) fn open(path: &Path, bytes: &[u8]) -> Result<Vec<LogFile>, EtlError> {
-    let broken = |source| EtlError::Archive { path: path.to_owned(), source };
+    let broken = |error| EtlError::Archive {
+        path: path.to_owned(),
+        reason: match error {
+            ZipError::InvalidArchive(detail) => format!("it is damaged ({detail})"),
+            other => other.to_string(),
+        },
+    };
     let mut archive = ZipArchive::new(io::Cursor::new(bytes)).map_err(broken)?;
     let mut files = Vec::new();
-    let limit = limit(bytes);
+    let limit = zip_limit(bytes.len() as u64);
     let mut left = limit;
     if let Some(member) = overlapping(&mut archive).map_err(broken)? {
         return Err(EtlError::Overlap { path: path.to_owned(), member });

@@ -17,6 +17,7 @@
 use crate::bytes::Reader;
 use crate::event::{Event, Ticks};
 
+use super::digest::Hook;
 use super::record::{self, Head};
 
 /// The bytes of a buffer header.
@@ -80,37 +81,46 @@ impl BufferHeader {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
     offset: usize,
-    head: Head,
+    size: usize,
     time: Ticks,
+    /// Its first eight bytes, which say what it is.
+    word: u64,
 }
 
 impl Cursor {
     /// The first record of a buffer; `None` when it holds none. Without a time it has that of the first with one.
     pub(super) fn first(records: &[u8]) -> Option<Cursor> {
-        let mut first = Cursor::at(records, 0, Ticks(0))?;
-        if first.head.time.is_none() {
-            let mut later = std::iter::successors(Some(first), |cursor| cursor.next(records));
-            first.time = later.find_map(|cursor| cursor.head.time).unwrap_or_default();
-        }
-        Some(first)
+        let time = || {
+            let mut offset = 0;
+            loop {
+                let head = record::head(records.get(offset..)?)?;
+                if head.time.is_some() {
+                    return head.time;
+                }
+                offset += head.size.next_multiple_of(8);
+            }
+        };
+        let Head { size, time: own, word } = record::head(records)?;
+        Some(Cursor { offset: 0, size, time: own.or_else(time).unwrap_or_default(), word })
     }
 
     /// The record at `offset`; `before` stands in for a time that it lacks.
-    #[inline]
+    #[inline(always)]
     pub(super) fn at(records: &[u8], offset: usize, before: Ticks) -> Option<Cursor> {
-        let head = record::head(records.get(offset..)?)?;
-        Some(Cursor { offset, head, time: head.time.unwrap_or(before) })
+        let Head { size, time, word } = record::head(records.get(offset..)?)?;
+        Some(Cursor { offset, size, time: time.unwrap_or(before), word })
     }
 
     /// The record behind this one; `None` at the end and where the next bytes are no record.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next(&self, records: &[u8]) -> Option<Cursor> {
         Cursor::at(records, self.end(), self.time)
     }
 
     /// Where the record behind this one starts.
+    #[inline(always)]
     pub(super) fn end(&self) -> usize {
-        self.offset + self.head.size.next_multiple_of(8)
+        self.offset + ((self.size + 7) & !7)
     }
 
     /// Where this record starts.
@@ -123,11 +133,22 @@ impl Cursor {
         self.time
     }
 
+    /// This record's bytes.
+    #[inline(always)]
+    pub(super) fn bytes<'a>(&self, records: &'a [u8]) -> &'a [u8] {
+        records.get(self.offset..self.offset + self.size).unwrap_or_default()
+    }
+
+    /// This record's short head; `None` if it has another.
+    #[inline(always)]
+    pub(super) fn hook<'a>(&self, records: &'a [u8]) -> Option<Hook<'a>> {
+        record::hook(self.bytes(records), self.word)
+    }
+
     /// This record as an event.
     #[inline]
     pub(super) fn event<'a>(&self, records: &'a [u8], processor: u16) -> Event<'a> {
-        let bytes = records.get(self.offset..).unwrap_or_default();
-        record::decode(bytes, self.head, self.time, processor)
+        record::decode(self.bytes(records), self.time, processor)
     }
 }
 

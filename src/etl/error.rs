@@ -29,15 +29,15 @@ pub enum EtlError {
         reason: &'static str,
     },
     /// A zip archive that cannot be read.
-    #[error("{} is a zip archive that cannot be read", path.display())]
+    #[error("cannot read the zip archive {}: {reason}", path.display())]
     Archive {
         /// The archive.
         path: PathBuf,
         /// What the zip reader said.
-        source: zip::result::ZipError,
+        reason: String,
     },
     /// A zip archive whose members share bytes: whoever made it wants it to unpack to more than it holds.
-    #[error("{} is a zip archive in which {member} overlaps another member", path.display())]
+    #[error("cannot read the zip archive {}: {member} overlaps another member", path.display())]
     Overlap {
         /// The archive.
         path: PathBuf,
@@ -45,13 +45,13 @@ pub enum EtlError {
         member: String,
     },
     /// A zip archive of other things.
-    #[error("{} is a zip archive without an .etl file in it", path.display())]
+    #[error("the zip archive {} contains no .etl file", path.display())]
     NoEtlInArchive {
         /// The archive.
         path: PathBuf,
     },
     /// An archive that unpacks to more than one of its size may.
-    #[error("{} unpacks to more than {limit} bytes at {member}; unpack it yourself if you trust it", path.display())]
+    #[error("{} expands to more than {limit} bytes at {member}; unpack it yourself if you trust it", path.display())]
     ArchiveTooLarge {
         /// The archive.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum EtlError {
         limit: u64,
     },
     /// Two files of different machines, or of different runs of one, are not parts of one recording.
-    #[error("{} and {} are not parts of one recording: {reason}; convert them one by one", first.display(), second.display())]
+    #[error("{} and {} are not parts of one recording: {reason}; convert them separately", first.display(), second.display())]
     NotOneRecording {
         /// The first file.
         first: PathBuf,
@@ -71,7 +71,7 @@ pub enum EtlError {
         reason: String,
     },
     /// Two files with the same bytes: every sample would count twice.
-    #[error("{} and {} are the same recording; name it once", first.display(), second.display())]
+    #[error("{} and {} are the same recording; name it only once", first.display(), second.display())]
     Twice {
         /// The first file.
         first: PathBuf,
@@ -90,7 +90,7 @@ impl fmt::Display for Reason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.kind() {
             io::ErrorKind::NotFound => f.write_str("there is no such file"),
-            io::ErrorKind::IsADirectory => f.write_str("it is a directory; name the .etl files in it"),
+            io::ErrorKind::IsADirectory => f.write_str("it is a folder; name the .etl files in it"),
             io::ErrorKind::PermissionDenied => f.write_str("permission denied"),
             _ => fmt::Display::fmt(self.0, f),
         }
@@ -119,7 +119,7 @@ impl fmt::Display for Damage {
 #[non_exhaustive]
 pub enum DamageKind {
     /// The file ends inside the buffer.
-    #[error("the file ends inside a buffer, {present} of {expected} bytes are there")]
+    #[error("the file ends inside a buffer, after {present} of {expected} bytes")]
     Truncated {
         /// Bytes in the file.
         present: usize,
@@ -127,28 +127,28 @@ pub enum DamageKind {
         expected: usize,
     },
     /// No buffer header where one should be.
-    #[error("no buffer header here, {skipped} bytes skipped")]
+    #[error("no buffer header; {skipped} bytes skipped")]
     NotABuffer {
         /// Bytes up to the next buffer, or to the end of the file.
         skipped: usize,
     },
     /// A buffer's size leads to no other buffer; the next one was found without it.
-    #[error("a buffer's size of {size} bytes leads nowhere")]
+    #[error("a buffer has an impossible size of {size} bytes")]
     BufferSize {
         /// The size in its header.
         size: u32,
     },
     /// A buffer says it holds records and does not start with one.
-    #[error("a buffer starts with no valid record, all of it skipped")]
+    #[error("a buffer does not start with a valid record; skipped")]
     NoRecord,
     /// A record whose header does not hold; the rest of its buffer is lost.
-    #[error("a record's header is invalid, the last {skipped} bytes of its buffer are skipped")]
+    #[error("a record has an invalid header; the last {skipped} bytes of its buffer skipped")]
     Record {
         /// Bytes of the buffer that were not read.
         skipped: usize,
     },
     /// A compressed buffer that does not decompress wholly.
-    #[error("{cause}; {decoded} of {expected} bytes of the buffer are there")]
+    #[error("{cause}; decompressed {decoded} of {expected} bytes of the buffer")]
     Compression {
         /// What the decompressor found.
         cause: XpressError,
@@ -160,7 +160,10 @@ pub enum DamageKind {
     /// The file became shorter while it was read.
     #[error("the file became shorter while it was read")]
     Shrunk,
+    /// The records could not be put in order of time; none was read.
+    #[error("the records could not be put in order, so none was read; please report this with the file")]
+    Disorder,
     /// More decompressed data, or more records in it, than so few bytes can honestly hold.
-    #[error("a buffer unpacks to more than so few bytes can honestly hold; skipped")]
+    #[error("a buffer expands far beyond any plausible ratio; skipped")]
     TooLarge,
 }

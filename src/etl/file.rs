@@ -5,6 +5,7 @@ use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
 use crate::event::Ticks;
+use crate::guids::EVENT_TRACE;
 use crate::mmap::Mapped;
 
 use super::buffer::{self, BufferHeader, Cursor};
@@ -100,6 +101,11 @@ impl LogFile {
         Some(Damage { path: self.path.clone(), offset, kind: DamageKind::Shrunk })
     }
 
+    /// That nothing was read of it, because its records could not be put in order.
+    pub(super) fn disordered(&self) -> Damage {
+        Damage { path: self.path.clone(), offset: 0, kind: DamageKind::Disorder }
+    }
+
     /// The bytes of an uncompressed buffer's records, or the compressed bytes of a compressed one.
     pub(super) fn stored_records(&self, buffer: &Buffer) -> &[u8] {
         let end = if buffer.compressed { buffer.stored } else { buffer.stored.min(buffer.saved) };
@@ -128,7 +134,7 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<LogHeader, EtlError> {
     let at = buffer::HEADER as u64;
     let cursor = Cursor::first(records).ok_or(not_etl(at, "no event record where the header should be"))?;
     let event = cursor.event(records, first.processor);
-    if event.provider != super::group_task(0) || event.opcode != 0 {
+    if event.provider != EVENT_TRACE || event.opcode != 0 {
         return Err(not_etl(at, "its first record is not a trace header"));
     }
     header::read(&event).ok_or(not_etl(at, "its trace header is cut short"))

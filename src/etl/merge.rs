@@ -1,10 +1,10 @@
-//! All events of all buffers in one order of time.
+//! What is left of all buffers, in one order of time.
 //!
 //! One processor's buffers follow each other in time, and so do the records inside a buffer; buffers of different
-//! processors overlap. So a heap holds one cursor for each buffer that overlaps the present moment, and a buffer is
-//! opened (and decompressed) only when the present reaches its first record: as many buffers are alive as there are
-//! processors. Because buffers are taken by the time of their first record and not by their place, files whose oldest
-//! buffer is anywhere (circular) and sessions without buffers per processor need nothing more.
+//! processors overlap. So a heap holds each buffer that overlaps the present moment, and a buffer is opened only when
+//! the present reaches its first record: as many buffers are open as there are processors. Because buffers are taken by
+//! the time of their first record and not by their place, files whose oldest buffer is anywhere (circular) and sessions
+//! without buffers per processor need nothing more.
 //!
 //! Equal times come in the order of files, buffers and records: that keeps image ids ahead of their image, and a
 //! kernel fragment of a stack ahead of its user fragment.
@@ -14,304 +14,287 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
+use std::num::NonZeroUsize;
 
-use crate::event::{Event, Ticks};
+use crate::event::Ticks;
 
-use super::buffer::{self, Cursor};
+use super::ahead::{Ahead, Reader};
+use super::buffer;
+use super::digest::{
+    BufferAt, Digested, Digester, InOrder, Item, Order, Place, RecordAt, Records, Spare, cursors, unpack,
+};
 use super::error::{Damage, DamageKind};
 use super::file::{Buffer, LogFile};
-use super::xpress;
 
 /// An event turned up that is older than one already given out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Disorder;
 
-/// How far order inside buffers is trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
-    /// A buffer's first record is its earliest.
-    Trusted,
-    /// It may not be.
-    Checked,
+/// A buffer to be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Job {
+    /// The time of its earliest record.
+    pub(super) time: Ticks,
+    pub(super) file: u32,
+    pub(super) buffer: u32,
+    /// Bytes of its records, decompressed.
+    pub(super) size: usize,
 }
 
-/// Where an event stands: the order of events.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    time: Ticks,
-    file: u32,
-    buffer: u32,
-    offset: u32,
-    /// The slot of its open buffer; no part of the order, as places differ before it.
-    slot: u32,
+impl Job {
+    /// Its file, and what that says of it.
+    pub(super) fn of<'a>(&self, files: &'a [LogFile]) -> Option<(&'a LogFile, &'a Buffer)> {
+        let file = files.get(self.file as usize)?;
+        Some((file, file.buffers.get(self.buffer as usize)?))
+    }
 }
 
-/// Decompressed bytes that files of `size` bytes together may hold: five times the best ratio seen in a real file
-/// (6.5), and one buffer of the largest size for the smallest of them.
-fn budget(size: usize) -> usize {
-    buffer::LARGEST as usize + size.saturating_mul(32)
+/// Bytes that may still be decompressed: files of `size` bytes together may hold five times the best ratio seen in a
+/// real file (6.5), and one buffer of the largest size for the smallest of them.
+struct Budget(usize);
+
+impl Budget {
+    fn of(size: usize) -> Budget {
+        Budget(size.saturating_mul(32).saturating_add(buffer::LARGEST as usize))
+    }
+
+    /// True if there is enough for this buffer, too.
+    fn allows(&mut self, entry: &Buffer) -> bool {
+        let length = if entry.compressed { entry.saved - buffer::HEADER } else { 0 };
+        let left = self.0.checked_sub(length);
+        self.0 = left.unwrap_or(self.0);
+        left.is_some()
+    }
 }
 
-/// Compressed bytes that a record takes at least: its time differs from the one before. The fewest seen on average in
-/// a real buffer are 6.2.
-const LEAST_BYTES_OF_RECORD: usize = 2;
+/// The buffers in the order of their earliest records; and, as damage, those that would decompress to too much.
+fn jobs(files: &[LogFile], order: Order) -> (Vec<Job>, Vec<Damage>) {
+    let size: usize = files.iter().map(|file| file.bytes.len()).sum();
+    let mut jobs = Vec::with_capacity(files.iter().map(|file| file.buffers.len()).sum());
+    for (file_index, file) in (0..).zip(files) {
+        for (index, entry) in (0..).zip(&file.buffers) {
+            let size = if entry.compressed { entry.saved - buffer::HEADER } else { entry.stored };
+            jobs.push(Job { time: entry.first, file: file_index, buffer: index, size });
+        }
+    }
+    jobs.sort_unstable();
+    let (mut budget, mut damage, mut spare) = (Budget::of(size), Vec::new(), Vec::new());
+    jobs.retain_mut(|job| {
+        let Some((file, entry)) = job.of(files) else { return false };
+        let allowed = budget.allows(entry);
+        if !allowed {
+            damage.push(too_large(file, entry));
+        } else if order == Order::Checked {
+            job.time = earliest(file, entry, &mut spare);
+        }
+        allowed
+    });
+    jobs.sort_unstable();
+    (jobs, damage)
+}
 
-pub(super) struct Merge<'a, 'p> {
-    files: &'a [LogFile],
-    order: Order,
-    /// Buffers not yet open, by the time of their earliest record; the last one is next.
-    waiting: Vec<Place>,
-    open: Vec<Open<'a>>,
-    free_slots: Vec<u32>,
-    /// Emptied buffers of closed slots, to be filled again.
-    spare: Vec<Vec<u8>>,
-    /// Decompressed bytes that are alive, and how many may be.
-    unpacked: usize,
-    unpacked_limit: usize,
-    /// Decompressed bytes that may still come.
-    budget: usize,
-    damage: Vec<Damage>,
-    read: u64,
-    progress: &'p mut dyn FnMut(u64),
+fn earliest(file: &LogFile, entry: &Buffer, spare: &mut Vec<u8>) -> Ticks {
+    // Its damage is reported when it is read.
+    let records = unpack(file, entry, std::mem::take(spare), &mut Vec::new());
+    let earliest = cursors(records.bytes()).map(|cursor| cursor.time()).min();
+    if let Records::Unpacked(bytes) = records {
+        *spare = bytes;
+    }
+    earliest.unwrap_or(entry.first)
+}
+
+fn too_large(file: &LogFile, entry: &Buffer) -> Damage {
+    Damage { path: file.path().to_owned(), offset: entry.offset as u64, kind: DamageKind::TooLarge }
 }
 
 /// A buffer being read.
-struct Open<'a> {
-    records: Records<'a>,
+struct Open<'a, D: Digester> {
+    digested: Digested<'a, D>,
+    buffer: (u32, u32),
     processor: u16,
-    cursor: Cursor,
-    /// The times and places of its later records, where their own order is another.
-    sorted: Option<std::vec::IntoIter<(Ticks, u32)>>,
+    /// The next item.
+    at: usize,
+    /// The memory that it takes.
+    bytes: usize,
 }
 
-enum Records<'a> {
-    Borrowed(&'a [u8]),
-    Unpacked(Vec<u8>),
-}
-
-impl Records<'_> {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Records::Borrowed(bytes) => bytes,
-            Records::Unpacked(bytes) => bytes,
-        }
-    }
-}
-
-impl<'a, 'p> Merge<'a, 'p> {
-    pub(super) fn new(files: &'a [LogFile], order: Order, progress: &'p mut dyn FnMut(u64)) -> Self {
-        let size: usize = files.iter().map(|file| file.bytes.len()).sum();
-        let mut merge = Merge {
-            files,
-            order,
-            waiting: Vec::new(),
-            open: Vec::new(),
-            free_slots: Vec::new(),
-            spare: Vec::new(),
-            unpacked: 0,
-            // Honest traces keep a buffer for each processor alive. A crafted one could make every buffer overlap.
-            unpacked_limit: (64 << 20) + 8 * size,
-            budget: 0,
-            damage: Vec::new(),
-            read: 0,
-            progress,
-        };
-        merge.budget = budget(size);
-        merge.waiting = merge.places();
-        // Looking for the earliest records was a reading of its own; this one tells its damage again.
-        merge.budget = budget(size);
-        merge.damage.clear();
-        merge.waiting.sort_unstable_by_key(|place| Reverse(*place));
-        merge
+impl<D: Digester> Open<'_, D> {
+    /// The place of its next item.
+    #[inline]
+    fn place(&self) -> Option<Place> {
+        let item = self.digested.items.get(self.at)?;
+        Some(Place { time: item.time, buffer: self.buffer, offset: item.offset })
     }
 
-    fn places(&mut self) -> Vec<Place> {
-        let files = self.files;
-        let mut places = Vec::with_capacity(files.iter().map(|file| file.buffers.len()).sum());
-        for (file_index, file) in files.iter().enumerate() {
-            for (index, entry) in file.buffers.iter().enumerate() {
-                let time = match self.order {
-                    Order::Trusted => entry.first,
-                    Order::Checked => self.earliest(file, entry),
-                };
-                places.push(Place {
-                    time,
-                    file: file_index as u32,
-                    buffer: index as u32,
-                    offset: 0,
-                    slot: 0,
-                });
+    /// Gives its items that come before the next of another buffer, and before a buffer that waits must be opened.
+    /// Returns the place of the one behind them.
+    #[inline]
+    fn give(
+        &mut self,
+        other: Option<Place>,
+        waiting: Option<Ticks>,
+        take: &mut impl InOrder<D>,
+    ) -> Option<Place> {
+        let records = self.digested.records.bytes();
+        for item in self.digested.items.get(self.at..)? {
+            let place = Place { time: item.time, buffer: self.buffer, offset: item.offset };
+            if other.is_some_and(|other| other < place) || waiting.is_some_and(|time| time <= place.time) {
+                return Some(place);
             }
+            take.item(item.item, &RecordAt { place, processor: self.processor, records });
+            self.at += 1;
         }
-        places
+        None
     }
+}
 
-    fn earliest(&mut self, file: &'a LogFile, entry: &Buffer) -> Ticks {
-        let Some(records) = self.unpack(file, entry) else { return entry.first };
-        let times = cursors(records.bytes()).map(|cursor| cursor.time());
-        let earliest = times.min().unwrap_or(entry.first);
-        self.recycle(records);
-        earliest
-    }
+/// Gives every digest and every item of `files` to `take` in order. Returns what each thread kept, and the damage that was
+/// met on the way.
+pub(super) fn merge<D: Digester>(
+    files: &[LogFile],
+    digester: &D,
+    order: Order,
+    threads: NonZeroUsize,
+    progress: &mut dyn FnMut(u64),
+    take: &mut impl InOrder<D>,
+) -> Result<(Vec<D::Worker>, Vec<Damage>), Disorder> {
+    let (jobs, damage) = jobs(files, order);
+    let size: usize = files.iter().map(|file| file.bytes.len()).sum();
+    let merge = Merge {
+        files,
+        waiting: jobs.iter().copied().peekable(),
+        open: Vec::new(),
+        free: Vec::new(),
+        heap: BinaryHeap::new(),
+        alive: 0,
+        // Honest traces keep a buffer for each processor alive. A crafted one could make every buffer overlap.
+        limit: size.saturating_mul(8).saturating_add(64 << 20),
+        damage,
+        read: 0,
+    };
+    let (damage, workers) =
+        Ahead::run(digester, files, &jobs, order, threads, |reader| merge.run(reader, progress, take));
+    Ok((workers, damage?))
+}
 
-    /// Gives every event to `step` in order, and at the end the damage that was met on the way.
-    pub(super) fn run(mut self, mut step: impl FnMut(&Event<'_>)) -> Result<Vec<Damage>, Disorder> {
-        let mut heap: BinaryHeap<Reverse<Place>> = BinaryHeap::new();
-        let mut now = Ticks(i64::MIN);
+struct Merge<'a, 'j, D: Digester> {
+    files: &'a [LogFile],
+    waiting: std::iter::Peekable<std::iter::Copied<std::slice::Iter<'j, Job>>>,
+    open: Vec<Open<'a, D>>,
+    /// Places in `open` of buffers that have ended.
+    free: Vec<usize>,
+    /// The open buffers, by the places of their next items.
+    heap: BinaryHeap<Reverse<(Place, usize)>>,
+    /// Bytes of decompressed records and of items that are alive, and how many may be.
+    alive: usize,
+    limit: usize,
+    damage: Vec<Damage>,
+    read: u64,
+}
+
+impl<'a, D: Digester> Merge<'a, '_, D> {
+    fn run(
+        mut self,
+        reader: &mut Reader<'_, 'a, '_, D>,
+        progress: &mut dyn FnMut(u64),
+        take: &mut impl InOrder<D>,
+    ) -> Result<Vec<Damage>, Disorder> {
         loop {
-            while let Some(next) = self.waiting.last().copied()
-                && heap.peek().is_none_or(|Reverse(top)| next.time <= top.time)
+            while let Some(job) = self
+                .waiting
+                .next_if(|job| self.heap.peek().is_none_or(|Reverse((first, _))| job.time <= first.time))
             {
-                self.waiting.pop();
-                if let Some(place) = self.activate(next) {
-                    heap.push(Reverse(place));
-                }
+                let Some(digested) = reader.next() else { return Ok(self.damage) };
+                self.begin(job, digested, reader, progress, take)?;
             }
-            let Some(mut top) = heap.peek_mut() else {
-                if self.waiting.is_empty() {
-                    break;
+            let Some(Reverse((_, mut slot))) = self.heap.pop() else {
+                if self.waiting.peek().is_none() {
+                    return Ok(self.damage);
                 }
                 continue;
             };
-            let place = top.0;
-            if place.time < now {
-                return Err(Disorder);
-            }
-            now = place.time;
-            let Some(open) = self.open.get_mut(place.slot as usize) else { break };
-            let records = open.records.bytes();
-            step(&open.cursor.event(records, open.processor));
-            let next = match &mut open.sorted {
-                None => open.cursor.next(records),
-                Some(sorted) => sorted.next().and_then(|(time, at)| Cursor::at(records, at as usize, time)),
+            let waiting = self.waiting.peek().map(|job| job.time);
+            // Until a buffer must be opened, or this one ends.
+            let next = loop {
+                let Some(open) = self.open.get_mut(slot) else { break None };
+                let other = self.heap.peek().map(|Reverse((place, _))| *place);
+                let next = open.give(other, waiting, take);
+                match next {
+                    // Another open buffer is next: it and this one change places.
+                    Some(place) if waiting.is_none_or(|time| place.time < time) => {
+                        let Some(mut other) = self.heap.peek_mut() else { continue };
+                        let Reverse((_, next)) = std::mem::replace(&mut *other, Reverse((place, slot)));
+                        slot = next;
+                    }
+                    next => break next,
+                }
             };
             match next {
-                Some(cursor) => {
-                    open.cursor = cursor;
-                    top.0.time = cursor.time();
-                    top.0.offset = cursor.offset() as u32;
-                }
-                None => {
-                    PeekMut::pop(top);
-                    self.close(place);
-                }
+                Some(place) => self.heap.push(Reverse((place, slot))),
+                None => self.close(slot, reader),
             }
         }
-        Ok(self.damage)
     }
 
-    /// Opens the buffer at `place`; `None` if it gives no event.
-    fn activate(&mut self, place: Place) -> Option<Place> {
-        let file = self.files.get(place.file as usize)?;
-        let entry = file.buffers.get(place.buffer as usize)?;
+    /// Opens a buffer.
+    fn begin(
+        &mut self,
+        job: Job,
+        mut digested: Digested<'a, D>,
+        reader: &Reader<'_, 'a, '_, D>,
+        progress: &mut dyn FnMut(u64),
+        take: &mut impl InOrder<D>,
+    ) -> Result<(), Disorder> {
+        let Some((file, entry)) = job.of(self.files) else { return Ok(()) };
         self.read += entry.stored as u64;
-        (self.progress)(self.read);
-        let records = self.unpack(file, entry)?;
-        let mut first = Cursor::first(records.bytes());
-        let mut sorted = None;
-        if self.order == Order::Checked && !cursors(records.bytes()).is_sorted_by_key(|cursor| cursor.time())
-        {
-            let places = cursors(records.bytes()).map(|cursor| (cursor.time(), cursor.offset() as u32));
-            let mut order: Vec<(Ticks, u32)> = places.collect();
-            order.sort_by_key(|(time, _)| *time);
-            let end = cursors(records.bytes()).last().map(|cursor| cursor.end());
-            self.report_end(place, records.bytes(), end);
-            let mut order = order.into_iter();
-            first = order.next().and_then(|(time, at)| Cursor::at(records.bytes(), at as usize, time));
-            sorted = Some(order);
+        progress(self.read);
+        let items = digested.items.len() * size_of::<Item<D::Item>>();
+        let bytes = if entry.compressed { job.size + items } else { items };
+        if self.alive + bytes > self.limit {
+            self.damage.push(too_large(file, entry));
+            return Ok(());
         }
-        let Some(cursor) = first else {
-            self.report_end(place, records.bytes(), Some(0));
-            self.recycle(records);
-            return None;
-        };
-        let open = Open { records, processor: entry.processor, cursor, sorted };
-        let slot = match self.free_slots.pop() {
+        self.damage.append(&mut digested.damage);
+        if !digested.ordered || digested.span.is_some_and(|(first, _)| first < job.time) {
+            return Err(Disorder);
+        }
+        let (buffer, processor) = ((job.file, job.buffer), entry.processor);
+        if let Some(span) = digested.span {
+            take.buffer(&BufferAt { buffer, processor, time: job.time, span }, &mut digested.digest);
+        }
+        let open = Open { digested, buffer, processor, at: 0, bytes };
+        self.alive += bytes;
+        let place = open.place();
+        let slot = match self.free.pop() {
             Some(slot) => {
-                if let Some(place) = self.open.get_mut(slot as usize) {
-                    *place = open;
+                if let Some(free) = self.open.get_mut(slot) {
+                    *free = open;
                 }
                 slot
             }
             None => {
                 self.open.push(open);
-                (self.open.len() - 1) as u32
+                self.open.len() - 1
             }
         };
-        Some(Place { time: cursor.time(), offset: cursor.offset() as u32, slot, ..place })
+        match place {
+            Some(place) => self.heap.push(Reverse((place, slot))),
+            None => self.close(slot, reader),
+        }
+        Ok(())
     }
 
-    fn unpack(&mut self, file: &'a LogFile, entry: &Buffer) -> Option<Records<'a>> {
-        let stored = file.stored_records(entry);
-        if !entry.compressed {
-            return Some(Records::Borrowed(stored));
-        }
-        let length = entry.saved - buffer::HEADER;
-        let at = |kind| Damage { path: file.path().to_owned(), offset: entry.offset as u64, kind };
-        if self.unpacked + length > self.unpacked_limit || length > self.budget {
-            self.damage.push(at(DamageKind::TooLarge));
-            return None;
-        }
-        self.budget -= length;
-        let mut out = self.spare.pop().unwrap_or_default();
-        let result = xpress::decompress(stored, length, &mut out);
-        // Only a crafted buffer makes more records than its bytes can tell apart. No record is shorter than 8 bytes.
-        let most = stored.len() / LEAST_BYTES_OF_RECORD + 1;
-        if out.len() / 8 > most && cursors(&out).nth(most).is_some() {
-            self.damage.push(at(DamageKind::TooLarge));
-            out.clear();
-            self.spare.push(out);
-            return None;
-        }
-        if let Err(cause) = result {
-            // A cut file was reported when it was indexed; those reports are in order.
-            let known = file.damage.binary_search_by_key(&(entry.offset as u64), |damage| damage.offset);
-            if known.is_err() {
-                self.damage.push(at(DamageKind::Compression { cause, decoded: out.len(), expected: length }));
-            }
-        }
-        self.unpacked += out.capacity();
-        Some(Records::Unpacked(out))
+    /// Gives back the memory of a buffer that has ended.
+    fn close(&mut self, slot: usize, reader: &Reader<'_, 'a, '_, D>) {
+        let Some(open) = self.open.get_mut(slot) else { return };
+        self.alive -= std::mem::take(&mut open.bytes);
+        let digested = &mut open.digested;
+        let bytes = match std::mem::replace(&mut digested.records, Records::Borrowed(&[])) {
+            Records::Unpacked(bytes) => bytes,
+            Records::Borrowed(_) => Vec::new(),
+        };
+        let (items, digest) = (std::mem::take(&mut digested.items), std::mem::take(&mut digested.digest));
+        self.free.push(slot);
+        reader.recycle(Spare { bytes, items, digest });
     }
-
-    fn recycle(&mut self, records: Records<'_>) {
-        if let Records::Unpacked(mut bytes) = records {
-            self.unpacked = self.unpacked.saturating_sub(bytes.capacity());
-            bytes.clear();
-            self.spare.push(bytes);
-        }
-    }
-
-    /// Retires an exhausted buffer.
-    fn close(&mut self, place: Place) {
-        let Some(open) = self.open.get_mut(place.slot as usize) else { return };
-        let end = open.sorted.is_none().then(|| open.cursor.end());
-        let records = std::mem::replace(&mut open.records, Records::Borrowed(&[]));
-        self.free_slots.push(place.slot);
-        self.report_end(place, records.bytes(), end);
-        self.recycle(records);
-    }
-
-    /// Reports records that end in the middle of a buffer. `end` is where the last one ended.
-    fn report_end(&mut self, place: Place, records: &[u8], end: Option<usize>) {
-        let Some(end) = end else { return };
-        let Some(file) = self.files.get(place.file as usize) else { return };
-        let Some(entry) = file.buffers.get(place.buffer as usize) else { return };
-        let whole = records.len() + buffer::HEADER == entry.saved;
-        if !whole || buffer::ends_well(records, end) {
-            return;
-        }
-        let inside = if entry.compressed { 0 } else { buffer::HEADER + end };
-        let kind = DamageKind::Record { skipped: records.len() - end };
-        self.damage.push(Damage {
-            path: file.path().to_owned(),
-            offset: (entry.offset + inside) as u64,
-            kind,
-        });
-    }
-}
-
-fn cursors(records: &[u8]) -> impl Iterator<Item = Cursor> + '_ {
-    std::iter::successors(Cursor::first(records), |cursor| cursor.next(records))
 }

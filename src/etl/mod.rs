@@ -6,8 +6,10 @@
 //! The format has no public description. What this module knows is said where it is used, with the files on which it
 //! was verified.
 
+mod ahead;
 mod archive;
 mod buffer;
+pub mod digest;
 mod error;
 mod file;
 mod header;
@@ -19,6 +21,5 @@ pub mod xpress;
 pub use archive::is_archive;
 pub use error::{Damage, DamageKind, EtlError};
 pub use file::LogFile;
-pub use header::{Clock, ClockKind, LogHeader};
-pub use record::group_task;
+pub use header::LogHeader;
 pub use recording::{Reading, Recording};

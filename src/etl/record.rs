@@ -14,11 +14,14 @@
 //! | any, marker 0x90 | MESSAGE | 8 and more | 0 | WPP |
 //!
 //! SYSTEM, COMPACT and PERFINFO name their event by a group and a type byte; the group stands for a task GUID
-//! ([`group_task`]). All but the 32-bit PERFINFO, COMPACT, INSTANCE and MESSAGE forms are verified on real files.
+//! ([`guids`](crate::guids)). All but the 32-bit PERFINFO, COMPACT, INSTANCE and MESSAGE forms are verified on real files.
 
 use crate::bytes::Reader;
 use crate::event::{Event, Kind, NO_ID, Pointer, Ticks};
 use crate::guid::Guid;
+use crate::guids::hook_task;
+
+use super::digest::Hook;
 
 /// The size and time of a record: what the merge needs to know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub(super) struct Head {
     pub(super) size: usize,
     /// `None` where a record carries no time (WPP without a timestamp, unknown header types).
     pub(super) time: Option<Ticks>,
+    /// Its first eight bytes.
+    pub(super) word: u64,
 }
 
 /// How far into a record its time may lie.
@@ -37,36 +42,65 @@ const MARKER_MESSAGE: u8 = 0x90;
 const MARKER_TIMED: u8 = 0xB0;
 
 /// Looks at the record at the start of `bytes`; `None` when no valid record starts there.
-#[inline]
+#[inline(always)]
 pub(super) fn head(bytes: &[u8]) -> Option<Head> {
     head_within(bytes, bytes.len())
 }
 
 /// The same where only the first of `available` bytes are at hand: [`LONGEST_HEAD`] are enough.
-#[inline]
+#[inline(always)]
 pub(super) fn head_within(bytes: &[u8], available: usize) -> Option<Head> {
-    let [a, b, kind, marker, c, d, e, f] = *bytes.first_chunk::<8>()?;
+    let word = first_word(bytes)?;
+    let Some(header) = short_header(word) else { return long_head(bytes, available, word) };
+    let size = usize::from((word >> 32) as u16);
+    // The time stands behind the thread and the process, where these are.
+    let time = time_at(bytes, if header == PERFINFO { 8 } else { 16 });
+    (size >= header && size <= available).then_some(Head { size, time, word })
+}
+
+/// The head of a record that is not one of the kernel's short ones.
+fn long_head(bytes: &[u8], available: usize, word: u64) -> Option<Head> {
+    let [a, b, kind, marker, _, _, e, f] = word.to_le_bytes();
     if marker & MARKER_VALID == 0 || u32::from_le_bytes([a, b, kind, marker]) == u32::MAX {
         return None;
     }
-    let size_first = usize::from(u16::from_le_bytes([a, b]));
-    let size_second = usize::from(u16::from_le_bytes([c, d]));
-    let (size, minimum, time) = match (marker, kind) {
-        (MARKER_MESSAGE, _) => {
-            let options = u16::from_le_bytes([e, f]);
-            (size_first, 8, message_time(bytes, options))
-        }
+    let size = usize::from(u16::from_le_bytes([a, b]));
+    let (minimum, time) = match (marker, kind) {
+        (MARKER_MESSAGE, _) => (8, message_time(bytes, u16::from_le_bytes([e, f]))),
         // A ULONG32 size with 0xB0 on top: nobody writes it, nothing in it is for us.
-        (MARKER_TIMED, _) => (size_first, 8, None),
-        (_, 0x01 | 0x02) => (size_second, 32, time_at(bytes, 16)),
-        (_, 0x03 | 0x04) => (size_second, 24, time_at(bytes, 16)),
-        (_, 0x10 | 0x11) => (size_second, 16, time_at(bytes, 8)),
-        (_, 0x0A | 0x14) => (size_first, 48, time_at(bytes, 16)),
-        (_, 0x0B | 0x15) => (size_first, 72, time_at(bytes, 16)),
-        (_, 0x12 | 0x13) => (size_first, 80, time_at(bytes, 16)),
-        _ => (size_first, 8, None),
+        (MARKER_TIMED, _) => (8, None),
+        (_, 0x0A | 0x14) => (48, time_at(bytes, 16)),
+        (_, 0x0B | 0x15) => (72, time_at(bytes, 16)),
+        (_, 0x12 | 0x13) => (80, time_at(bytes, 16)),
+        _ => (8, None),
     };
-    (size >= minimum && size <= available).then_some(Head { size, time })
+    (size >= minimum && size <= available).then_some(Head { size, time, word })
+}
+
+/// The first eight bytes of a record, which say what it is.
+#[inline(always)]
+fn first_word(bytes: &[u8]) -> Option<u64> {
+    bytes.first_chunk().map(|word| u64::from_le_bytes(*word))
+}
+
+/// Header bytes of the kernel's short records: with CPU times, without them, and without thread and process too.
+const SYSTEM: usize = 32;
+const COMPACT: usize = 24;
+const PERFINFO: usize = 16;
+
+/// The header bytes of a valid record of the kernel's, by its first word; `None` for all others.
+#[inline(always)]
+fn short_header(word: u64) -> Option<usize> {
+    let (kind, marker) = ((word >> 16) as u8, (word >> 24) as u8);
+    if marker & MARKER_VALID == 0 || marker == MARKER_MESSAGE || marker == MARKER_TIMED {
+        return None;
+    }
+    match kind {
+        0x10 | 0x11 => Some(PERFINFO),
+        0x01 | 0x02 => Some(SYSTEM),
+        0x03 | 0x04 => Some(COMPACT),
+        _ => None,
+    }
 }
 
 #[inline]
@@ -88,39 +122,20 @@ fn message_time(bytes: &[u8], options: u16) -> Option<Ticks> {
     time_at(bytes, 8 + sequence + identity)
 }
 
-/// Decodes the record at the start of `bytes`, whose [`head`] is `head`. `time` stands in for a time it lacks.
+/// Decodes a whole record, of a time that it may lack itself.
 ///
 /// A record whose inner structure does not fit its size comes out with an empty payload.
 #[inline]
-pub(super) fn decode<'a>(bytes: &'a [u8], head: Head, time: Ticks, processor: u16) -> Event<'a> {
-    let record = bytes.get(..head.size).unwrap_or(bytes);
-    let time = head.time.unwrap_or(time);
+pub(super) fn decode(record: &[u8], time: Ticks, processor: u16) -> Event<'_> {
     let (kind, marker) = match *record {
         [_, _, kind, marker, ..] => (kind, marker),
         _ => (0, 0),
     };
-    let blank = Event {
-        time,
-        provider: Guid::ZERO,
-        kind: Kind::Unknown(kind),
-        opcode: 0,
-        version: 0,
-        pointer: Pointer::Bits64,
-        processor,
-        pid: NO_ID,
-        tid: NO_ID,
-        items: &[],
-        payload: &[],
-    };
+    let blank = Event { kind: Kind::Unknown(kind), ..Event::unknown(time, processor) };
     match (marker, kind) {
         (MARKER_MESSAGE, _) => message(record, blank),
         (MARKER_TIMED, _) => Some(blank),
-        (_, 0x01) => system(record, blank, Pointer::Bits32, 32),
-        (_, 0x02) => system(record, blank, Pointer::Bits64, 32),
-        (_, 0x03) => system(record, blank, Pointer::Bits32, 24),
-        (_, 0x04) => system(record, blank, Pointer::Bits64, 24),
-        (_, 0x10) => perfinfo(record, blank, Pointer::Bits32),
-        (_, 0x11) => perfinfo(record, blank, Pointer::Bits64),
+        (_, 0x01..=0x04 | 0x10 | 0x11) => hooked(record, blank),
         (_, 0x0A) => classic(record, blank, Pointer::Bits32, 48),
         (_, 0x14) => classic(record, blank, Pointer::Bits64, 48),
         (_, 0x0B) => classic(record, blank, Pointer::Bits32, 72),
@@ -132,44 +147,39 @@ pub(super) fn decode<'a>(bytes: &'a [u8], head: Head, time: Ticks, processor: u1
     .unwrap_or(blank)
 }
 
-/// SYSTEM_TRACE_HEADER and its COMPACT form: version, type, marker, size, hook, thread, process, time, CPU times.
+/// The record of a [`hook`].
 #[inline]
-fn system<'a>(record: &'a [u8], blank: Event<'a>, pointer: Pointer, header: usize) -> Option<Event<'a>> {
-    let mut reader = Reader::new(record);
-    let version = reader.u16()?;
-    reader.skip(4)?;
-    let (opcode, group) = (reader.u8()?, reader.u8()?);
-    let (tid, pid) = (reader.u32()?, reader.u32()?);
-    Some(Event {
-        provider: hook_task(group, opcode),
-        kind: Kind::Classic,
-        opcode,
-        version: version as u8,
-        pointer,
-        pid,
-        tid,
-        payload: record.get(header..)?,
-        ..blank
-    })
+fn hooked<'a>(record: &'a [u8], blank: Event<'a>) -> Option<Event<'a>> {
+    let Hook { group, opcode, version, pointer, pid, tid, payload } = hook(record, first_word(record)?)?;
+    let provider = hook_task(group, opcode);
+    Some(Event { provider, kind: Kind::Classic, opcode, version, pointer, pid, tid, payload, ..blank })
 }
 
-/// PERFINFO_TRACE_HEADER: version, type, marker, size, hook, time. Version bit 15 says that a PEBS index follows,
-/// bits 8-10 how many performance counters do.
-#[inline]
-fn perfinfo<'a>(record: &'a [u8], blank: Event<'a>, pointer: Pointer) -> Option<Event<'a>> {
-    let mut reader = Reader::new(record);
-    let version = reader.u16()?;
-    reader.skip(4)?;
-    let (opcode, group) = (reader.u8()?, reader.u8()?);
-    let counters = usize::from(version >> 15) + usize::from(version >> 8 & 7);
-    Some(Event {
-        provider: hook_task(group, opcode),
-        kind: Kind::Classic,
-        opcode,
-        version: version as u8,
-        pointer,
-        payload: record.get(16 + 8 * counters..)?,
-        ..blank
+/// Reads the short head of a kernel record, whose first eight bytes are `word`; `None` if it has another head.
+///
+/// SYSTEM_TRACE_HEADER and its COMPACT form: version, type, marker, size, hook, thread, process, time, CPU times.
+/// PERFINFO_TRACE_HEADER: version, type, marker, size, hook, time; version bit 15 says that a PEBS index follows, bits
+/// 8-10 how many performance counters do.
+#[inline(always)]
+pub(super) fn hook(record: &[u8], word: u64) -> Option<Hook<'_>> {
+    let header = short_header(word)?;
+    // Types come in pairs, the even one of 64 bits; but PERFINFO begins with an even one.
+    let is_wide = (word >> 16 & 1 == 1) == (header == PERFINFO);
+    let (tid, pid, counters) = match header {
+        PERFINFO => (NO_ID, NO_ID, (word >> 15 & 1) + (word >> 8 & 7)),
+        _ => {
+            let mut reader = Reader::at(record, 8);
+            (reader.u32()?, reader.u32()?, 0)
+        }
+    };
+    Some(Hook {
+        group: (word >> 56) as u8,
+        opcode: (word >> 48) as u8,
+        version: word as u8,
+        pointer: if is_wide { Pointer::Bits64 } else { Pointer::Bits32 },
+        pid,
+        tid,
+        payload: record.get(header + 8 * counters as usize..)?,
     })
 }
 
@@ -259,54 +269,3 @@ fn message<'a>(record: &'a [u8], blank: Event<'a>) -> Option<Event<'a>> {
     let pointer = if options & 0x80 != 0 { Pointer::Bits32 } else { Pointer::Bits64 };
     Some(Event { provider, kind: Kind::Message(number), pointer, pid, tid, payload: reader.rest(), ..blank })
 }
-
-const PROCESS: u8 = 0x03;
-const IMAGE: u8 = 0x14;
-const OPCODE_IMAGE_LOAD: u8 = 10;
-
-/// The task of a kernel hook. Image load is hook 0x030A, type 10 of the *process* group, and belongs to the image
-/// task all the same (verified on net.4.5.2.x64.etl).
-#[inline]
-fn hook_task(group: u8, opcode: u8) -> Guid {
-    group_task(if group == PROCESS && opcode == OPCODE_IMAGE_LOAD { IMAGE } else { group })
-}
-
-/// The task GUID that a kernel event group stands for; [`Guid::ZERO`] with the group as its last byte for a group
-/// that nobody has documented.
-pub fn group_task(group: u8) -> Guid {
-    GROUP_TASKS.get(usize::from(group)).copied().unwrap_or(Guid::from_u128(group as u128))
-}
-
-const GROUP_TASKS: [Guid; 31] = [
-    Guid::from_u128(0x68fdd900_4a3e_11d1_84f4_0000f80464e3), // 00 EventTrace
-    Guid::from_u128(0x3d6fa8d4_fe05_11d0_9dda_00c04fd7ba7c), // 01 DiskIo
-    Guid::from_u128(0x3d6fa8d3_fe05_11d0_9dda_00c04fd7ba7c), // 02 PageFault
-    Guid::from_u128(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c), // 03 Process
-    Guid::from_u128(0x90cbdc39_4a3e_11d1_84f4_0000f80464e3), // 04 FileIo
-    Guid::from_u128(0x3d6fa8d1_fe05_11d0_9dda_00c04fd7ba7c), // 05 Thread
-    Guid::from_u128(0x9a280ac0_c8e0_11d1_84e2_00c04fb998a2), // 06 TcpIp
-    Guid::from_u128(0x3282fc76_feed_498e_8aa7_e70f459d430e), // 07 Job
-    Guid::from_u128(0xbf3a50c5_a9c9_4988_a005_2df0b7c80f80), // 08 UdpIp
-    Guid::from_u128(0xae53722e_c863_11d2_8659_00c04fa321a1), // 09 Registry
-    Guid::from_u128(0x13976d09_a327_438c_950b_7f03192815c7), // 0A DbgPrint
-    Guid::from_u128(0x01853a65_418f_4f36_aefc_dc0f1d2fd235), // 0B SystemConfig
-    Guid::from_u128(0x99134383_5248_43fc_834b_529454e75df3), // 0C Spare, LBR
-    Guid::from_u128(0x42695762_ea50_497a_9068_5cbbb35e0b95), // 0D WNF
-    Guid::from_u128(0x0268a8b6_74fd_4302_9dd0_6e8f1795c0cf), // 0E Pool
-    Guid::from_u128(0xce1dbfb4_137e_4da6_87b0_3f59aa102cbc), // 0F PerfInfo
-    Guid::from_u128(0x222962ab_6180_4b88_a825_346b75f2a24a), // 10 Heap
-    Guid::from_u128(0x89497f50_effe_4440_8cf2_ce6b1cdcaca7), // 11 Object
-    Guid::from_u128(0xe43445e0_0903_48c3_b878_ff0fccebdd04), // 12 Power
-    Guid::from_u128(0xa9152f00_3f58_4bee_92a1_70c7d079d5dd), // 13 ModBound
-    Guid::from_u128(0x2cb15d1d_5fc1_11d2_abe1_00a0c911f518), // 14 Image
-    Guid::from_u128(0xb2d14872_7c5b_463d_8419_ee9bf7d23e04), // 15 DPC
-    Guid::from_u128(0x7687a439_f752_45b8_b741_321aec0f8df9), // 16 Cache manager
-    Guid::from_u128(0x3ac66736_cc59_4cff_8115_8df50e39816b), // 17 CritSec
-    Guid::from_u128(0xdef2fe46_7bd6_4b80_bd94_f57fe20d0ce3), // 18 StackWalk
-    Guid::from_u128(0x9aec974b_5b8e_4118_9b92_3186d8002ce5), // 19 UMS
-    Guid::from_u128(0x45d8cccd_539f_4b72_a8b7_5c683142609a), // 1A ALPC
-    Guid::from_u128(0xd837ca92_12b9_44a5_ad6a_3a65b3578aa8), // 1B SplitIo
-    Guid::from_u128(0xc861d0e2_a2c1_4d36_9f9c_970bab943a12), // 1C ThreadPool
-    Guid::from_u128(0x7f2a405c_69b5_4bf9_a1f5_30e8f1afab5e), // 1D Hypervisor
-    Guid::from_u128(0x2ce9a149_effe_42f0_a635_a1d39e26c8f2), // 1E HypervisorX
-];

@@ -1,18 +1,23 @@
 //! A recording: the files that belong together, read as one trace.
 
+use std::cell::RefCell;
 use std::hash::BuildHasher;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use crate::clock::Clock;
 use crate::event::Event;
 use crate::mmap::Mapped;
+use crate::origin::{Losses, Machine, Origin};
 
 use super::archive;
+use super::digest::{BufferAt, Digester, InOrder, Order, Record, RecordAt};
 use super::error::{Damage, EtlError};
 use super::file::{Bytes, LogFile};
-use super::header::{Clock, LogHeader};
-use super::merge::{Disorder, Merge, Order};
+use super::header::LogHeader;
+use super::merge::{Disorder, merge};
 
 /// One recording in one or more files (kernel, user and rundown parts).
 #[derive(Debug)]
@@ -90,6 +95,29 @@ impl Recording {
         self.files[0].header()
     }
 
+    /// What its headers say of where it comes from.
+    ///
+    /// Where the kernel begins on a 32-bit system only a record at the end says:
+    /// [`analysis::origin`](crate::analysis::origin) looks for it.
+    pub fn origin(&self) -> Origin {
+        let header = self.header();
+        let machine = Machine {
+            processors: header.processors,
+            os_build: header.os_build,
+            os_name: String::new(),
+            pointer: header.pointer,
+            architecture: None,
+            name: String::new(),
+        };
+        let mut losses = Losses::default();
+        for file in &self.files {
+            losses.events += u64::from(file.header().events_lost);
+            losses.buffers += u64::from(file.header().buffers_lost);
+            losses.sequence_gaps = losses.sequence_gaps.saturating_add(file.sequence_gaps());
+        }
+        Origin { losses, ..Origin::new(self.clock, machine) }
+    }
+
     /// Bytes of all files together.
     pub fn size(&self) -> u64 {
         self.files.iter().map(LogFile::size).sum()
@@ -98,28 +126,81 @@ impl Recording {
     /// Folds all events in order of time into a value.
     ///
     /// `start` makes the empty value and `step` takes one event into it. Where the records of a buffer turn out to be
-    /// out of order, reading starts again with a value made anew. `progress` is told how many bytes have been read.
+    /// out of order, reading starts again with a value made anew. `progress` gets the number of bytes that have been read.
+    /// So many `threads` walk and decompress buffers; `step` is called on this one.
     pub fn fold<T>(
         &self,
+        threads: NonZeroUsize,
         progress: &mut dyn FnMut(u64),
         start: impl Fn() -> T,
-        mut step: impl FnMut(&mut T, &Event<'_>),
+        step: impl FnMut(&mut T, &Event<'_>),
     ) -> Reading<T> {
+        let step = RefCell::new(step);
+        let start = || Every { value: start(), step: &step };
+        let Reading { value: (every, _), damage } = self.digest(&EveryRecord, threads, progress, start);
+        Reading { value: every.value, damage }
+    }
+
+    /// Digests every buffer, and gives what is left in order of time to a value that `start` makes; it is made anew
+    /// where reading has to start again, as in [`Recording::fold`]. Also returns what each of the `threads` kept.
+    ///
+    /// The value is the same for any number of threads, apart from where threads keep what it points to.
+    pub fn digest<D: Digester, T: InOrder<D>>(
+        &self,
+        digester: &D,
+        threads: NonZeroUsize,
+        progress: &mut dyn FnMut(u64),
+        start: impl Fn() -> T,
+    ) -> Reading<(T, Vec<D::Worker>)> {
         let mut attempt = |order| {
             let mut value = start();
-            let damage = Merge::new(&self.files, order, progress).run(|event| step(&mut value, event))?;
-            Ok::<_, Disorder>((value, damage))
+            let (workers, damage) = merge(&self.files, digester, order, threads, progress, &mut value)?;
+            Ok::<_, Disorder>(((value, workers), damage))
         };
         let (value, met) = match attempt(Order::Trusted).or_else(|Disorder| attempt(Order::Checked)) {
             Ok(read) => read,
-            // Checked order cannot break; should it ever, an empty reading is better than a wrong one.
-            Err(Disorder) => (start(), Vec::new()),
+            Err(Disorder) => {
+                debug_assert!(false, "checked order cannot break");
+                // Should it ever, nothing is given rather than something wrong, and the damage says so.
+                ((start(), Vec::new()), self.files.iter().map(LogFile::disordered).collect())
+            }
         };
         let mut damage: Vec<Damage> =
             self.files.iter().flat_map(|file| file.damage.iter().cloned()).chain(met).collect();
         damage.extend(self.files.iter().filter_map(LogFile::shrunk));
         damage.sort_by(|a, b| (&a.path, a.offset).cmp(&(&b.path, b.offset)));
         Reading { value, damage }
+    }
+}
+
+/// Leaves every record to be read in order.
+struct EveryRecord;
+
+impl Digester for EveryRecord {
+    type Worker = ();
+    type Digest = ();
+    type Item = ();
+
+    fn worker(&self, _thread: usize) {}
+
+    #[inline]
+    fn record(&self, (): &mut (), (): &mut (), _record: &Record<'_>) -> Option<()> {
+        Some(())
+    }
+}
+
+/// Takes every event.
+struct Every<'s, T, S> {
+    value: T,
+    step: &'s RefCell<S>,
+}
+
+impl<T, S: FnMut(&mut T, &Event<'_>)> InOrder<EveryRecord> for Every<'_, T, S> {
+    fn buffer(&mut self, _buffer: &BufferAt, (): &mut ()) {}
+
+    #[inline]
+    fn item(&mut self, (): (), record: &RecordAt<'_>) {
+        (self.step.borrow_mut())(&mut self.value, &record.event());
     }
 }
 
@@ -155,5 +236,5 @@ fn differs(a: &LogHeader, b: &LogHeader) -> Option<String> {
     let booted = if a.boot != 0 && b.boot != 0 { i128::from(a.boot) - i128::from(b.boot) } else { 0 };
     let skew = i128::from(a.clock.filetime(b.clock.base)) - i128::from(b.clock.base_utc);
     let apart = |filetime: i128| (filetime as f64 / 1e7).abs() > CLOCK_TOLERANCE_SECONDS;
-    (apart(booted) || apart(skew)).then(|| "they were recorded in different runs of the machine".to_owned())
+    (apart(booted) || apart(skew)).then(|| "they were recorded after different boots".to_owned())
 }

@@ -6,6 +6,8 @@
 //! Flag words, matches, nibbles and lengths share one input; nothing marks the end, the output's length does.
 //! Verified on 636 buffers of three traces.
 
+use crate::bytes::Reader;
+
 /// Why a compressed buffer ended early; what was decoded so far is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum XpressError {
@@ -27,7 +29,7 @@ pub fn decompress(input: &[u8], length: usize, out: &mut Vec<u8>) -> Result<(), 
     let start = out.len();
     out.resize(start + length, 0);
     let mut output = Output { bytes: out.get_mut(start..).unwrap_or_default(), length: 0 };
-    let result = output.fill(Input { rest: input, half_used: None });
+    let result = output.fill(Input { reader: Reader::new(input), half_used: None });
     let decoded = output.length;
     out.truncate(start + decoded);
     result
@@ -93,28 +95,25 @@ impl Output<'_> {
 }
 
 struct Input<'a> {
-    rest: &'a [u8],
+    reader: Reader<'a>,
     /// The byte whose low nibble was used and whose high nibble is next.
     half_used: Option<u8>,
 }
 
 impl Input<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], XpressError> {
-        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(XpressError::Truncated)?;
-        self.rest = rest;
-        Ok(*head)
-    }
-
+    #[inline]
     fn u8(&mut self) -> Result<u8, XpressError> {
-        self.array::<1>().map(|[byte]| byte)
+        self.reader.u8().ok_or(XpressError::Truncated)
     }
 
+    #[inline]
     fn u16(&mut self) -> Result<u16, XpressError> {
-        self.array().map(u16::from_le_bytes)
+        self.reader.u16().ok_or(XpressError::Truncated)
     }
 
+    #[inline]
     fn u32(&mut self) -> Result<u32, XpressError> {
-        self.array().map(u32::from_le_bytes)
+        self.reader.u32().ok_or(XpressError::Truncated)
     }
 
     fn length(&mut self, low: usize) -> Result<usize, XpressError> {

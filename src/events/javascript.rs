@@ -8,10 +8,11 @@ use crate::bytes::{Reader, Utf16};
 use crate::event::{Event, Kind};
 
 use super::clr::Phase;
-use super::providers::JSCRIPT;
+use crate::guids::JSCRIPT;
 
 /// A decoded event of a JavaScript engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JavaScript<'a> {
     /// A function's code came, went, or is there.
     Method(Method<'a>),
@@ -21,6 +22,7 @@ pub enum JavaScript<'a> {
 
 /// A function's code came, went, or is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Method<'a> {
     /// Why it is told.
     pub phase: Phase,
@@ -44,6 +46,7 @@ pub struct Method<'a> {
 
 /// A script came, went, or is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Source<'a> {
     /// Why it is told.
     pub phase: Phase,

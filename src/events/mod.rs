@@ -6,13 +6,13 @@
 pub mod clr;
 pub mod javascript;
 pub mod kernel;
-pub mod providers;
+pub mod names;
 
 use crate::event::{Event, Kind};
+use crate::guids::{CLR, CLR_RUNDOWN, JSCRIPT};
 use clr::Clr;
 use javascript::JavaScript;
 use kernel::Kernel;
-use providers::{CLR, CLR_RUNDOWN, JSCRIPT};
 
 /// A decoded event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use crate::trace::code::{Body, BodyKind};
-use crate::trace::{Module, ModuleId, Trace, file_name, without_volume};
+use crate::trace::{Module, ModuleId, Trace};
+use crate::winpath::{file_name, without_volume};
 
 /// What kind of code a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -57,7 +58,7 @@ impl Category {
             Category::Heading => "heading",
             Category::Kernel => "kernel",
             Category::Native => "native",
-            Category::ManagedJit => "managed",
+            Category::ManagedJit => "managed JIT",
             Category::ManagedPrecompiled => "managed precompiled",
             Category::Runtime => "runtime",
             Category::Gc => "GC",

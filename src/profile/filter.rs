@@ -1,23 +1,41 @@
-//! Which samples are kept, and the account of those that are not.
+//! Which samples are kept by what the trace says of them, and the account of those that are not.
+
+use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
 use crate::event::Ticks;
-use crate::trace::{Context, Parts, Sample, Trace};
+use crate::trace::{self, Context, Parts, Process, RunnerId, Trace};
 
-/// Keeps samples. Empty fields keep all.
+use super::frame::Remark;
+use super::shape::LeftOut;
+use super::stacks::Stacks;
+use super::{Matcher, Moment, Sample};
+
+/// Keeps samples by the facts of the trace, before anything has a name. Empty fields keep all. Several values add up, and
+/// so do the ids and names of processes, and those of threads; different kinds (processes, threads, processors, time)
+/// narrow down.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// Processes by id.
     pub pids: Vec<u32>,
-    /// Processes by the executable's name, in any case, with or without `.exe`.
-    pub names: Vec<String>,
+    /// Processes by the executable's name ([`Matcher::matches_executable`]).
+    pub names: Vec<Matcher>,
+    /// Also the processes that these started, and those started in turn ([`Trace::families`]).
+    pub children: bool,
     /// Threads by id.
     pub tids: Vec<u32>,
-    /// Seconds since the recording's start, inclusive.
-    pub from: Option<f64>,
-    /// Seconds since the recording's start, exclusive.
-    pub to: Option<f64>,
+    /// Threads by name.
+    pub threads: Vec<Matcher>,
+    /// Processors by number.
+    pub cpus: Vec<RangeInclusive<u16>>,
+    /// Also idle samples, like any others; others are kept in any case. Only a trace whose builder was asked for them
+    /// ([`Builder::keep_idle`](crate::trace::Builder::keep_idle)) has them.
+    pub include_idle: bool,
+    /// The first moment.
+    pub from: Option<Moment>,
+    /// The moment before which all are kept.
+    pub to: Option<Moment>,
 }
 
 /// Where every sample went: `total = kept + idle + filtered`.
@@ -25,19 +43,13 @@ pub struct Filter {
 pub struct Balance {
     /// Samples in the recording.
     pub total: u64,
-    /// Samples of the idle thread outside DPCs and interrupts.
+    /// Samples of the idle thread outside DPCs and interrupts, where they are not treated like any others
+    /// ([`Filter::include_idle`]).
     pub idle: u64,
-    /// Samples that the filter left out.
+    /// Samples that filters left out.
     pub filtered: u64,
-    /// Of these, by the process.
-    #[serde(skip)]
-    pub filtered_by_process: u64,
-    /// Of these, by the thread.
-    #[serde(skip)]
-    pub filtered_by_thread: u64,
-    /// Of these, by the time.
-    #[serde(skip)]
-    pub filtered_by_time: u64,
+    /// Of these, by what.
+    pub filtered_by: FilteredBy,
     /// Samples in the profile.
     pub kept: u64,
     /// Of the kept: in deferred procedure calls.
@@ -46,6 +58,40 @@ pub struct Balance {
     pub isr: u64,
     /// Of the kept: by the parts of their stacks.
     pub stacks: StackBalance,
+}
+
+/// Samples that were left out, by the first of these that left them out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FilteredBy {
+    /// The process.
+    pub process: u64,
+    /// The thread.
+    pub thread: u64,
+    /// The processor.
+    pub cpu: u64,
+    /// The time.
+    pub time: u64,
+    /// No frame is in a wanted module.
+    pub module: u64,
+    /// No frame is a wanted function.
+    pub function: u64,
+    /// A frame is not wanted.
+    pub exclude: u64,
+    /// The category of the leaf.
+    pub category: u64,
+    /// Patterns that leave stacks out.
+    pub patterns: u64,
+    /// No frame is the function that is looked at.
+    pub focus: u64,
+}
+
+impl FilteredBy {
+    /// The number of all.
+    pub fn sum(&self) -> u64 {
+        let FilteredBy { process, thread, cpu, time, module, function, exclude, category, patterns, focus } =
+            *self;
+        process + thread + cpu + time + module + function + exclude + category + patterns + focus
+    }
 }
 
 /// Kept samples by the parts of their stacks.
@@ -59,88 +105,210 @@ pub struct StackBalance {
     pub kernel_only: u64,
     /// No stack.
     pub none: u64,
+    /// Of all these: stacks that do not reach the start of their thread ([`Remark::Broken`]).
+    pub broken: u64,
+    /// Stacks that did not, and were repaired ([`Remark::Repaired`]).
+    pub repaired: u64,
+}
+
+impl StackBalance {
+    fn of(&mut self, parts: Parts) -> &mut u64 {
+        match parts {
+            Parts::User => &mut self.user_only,
+            Parts::KernelAndUser => &mut self.kernel_and_user,
+            Parts::Kernel => &mut self.kernel_only,
+            Parts::None => &mut self.none,
+        }
+    }
 }
 
 impl Filter {
     /// True if it keeps every sample.
     pub fn keeps_all(&self) -> bool {
-        *self == Filter::default()
+        let include_idle = self.include_idle;
+        *self == Filter { include_idle, ..Filter::default() }
     }
 
-    /// The samples to keep, in order of time, and the account of all.
-    pub(super) fn apply<'t>(&self, trace: &'t Trace) -> (Vec<&'t Sample>, Balance) {
-        let processes: Vec<bool> =
-            trace.processes.iter().map(|process| self.keeps_process(process)).collect();
-        let from = self.from.map(|seconds| trace.clock.at(seconds));
-        let to = self.to.map(|seconds| trace.clock.at(seconds));
-        let in_time = |time: Ticks| from.is_none_or(|from| from <= time) && to.is_none_or(|to| time < to);
+    /// Gives the samples of `trace` to keep to `keep`, in order of time. Returns the account of all.
+    pub(super) fn apply(&self, trace: &Trace, mut keep: impl FnMut(&trace::Sample)) -> Balance {
         let mut balance = Balance {
             total: trace.sample_count(),
             idle: trace.idle.samples,
-            filtered_by_process: trace.unwanted,
+            filtered_by: FilteredBy { process: trace.unwanted, ..FilteredBy::default() },
             ..Balance::default()
         };
-        let mut kept = Vec::new();
+        let rule = Rule::new(self, trace);
         for sample in &trace.samples {
-            if !processes.get(sample.process.0 as usize).copied().unwrap_or(true) {
-                balance.filtered_by_process += 1;
-            } else if !self.tids.is_empty() && !self.tids.contains(&sample.tid) {
-                balance.filtered_by_thread += 1;
-            } else if !in_time(sample.time) {
-                balance.filtered_by_time += 1;
-            } else {
-                balance.keep(sample);
-                kept.push(sample);
+            let parts = trace.stack(sample.stack).parts();
+            let fate = rule.of(sample.runner, sample.context, sample.processor, sample.time);
+            if balance.count(fate, sample.context, parts) {
+                keep(sample);
             }
         }
-        balance.filtered =
-            balance.filtered_by_process + balance.filtered_by_thread + balance.filtered_by_time;
-        (kept, balance)
+        balance.sum();
+        balance
     }
 
-    /// True if it keeps the samples of this process, as far as the process decides.
-    pub fn keeps_process(&self, process: &crate::trace::Process) -> bool {
+    /// Those of `samples` to keep, and their account: `before` is what it was before.
+    pub(super) fn choose(
+        &self,
+        trace: &Trace,
+        samples: &[Sample],
+        before: Balance,
+    ) -> (Vec<Sample>, Balance) {
+        let rule = Rule::new(self, trace);
+        before.recounted(samples, |sample| {
+            rule.of(sample.runner, sample.context, sample.processor, sample.time)
+        })
+    }
+
+    /// True if it names this process, or none at all.
+    pub fn names_process(&self, process: &Process) -> bool {
         let all = self.pids.is_empty() && self.names.is_empty();
         all || self.pids.contains(&process.pid)
-            || self.names.iter().any(|name| same_name(name, process.label()))
+            || self.names.iter().any(|name| name.matches_executable(process.label()))
+    }
+
+    /// Whether it keeps the samples of each process of `trace`, as far as the process decides.
+    pub fn processes(&self, trace: &Trace) -> Vec<bool> {
+        let named = trace.processes.iter().map(|process| self.names_process(process)).collect();
+        if self.children { trace.families(named) } else { named }
+    }
+
+    fn names_thread(&self, trace: &Trace, runner: &trace::Runner) -> bool {
+        let thread = runner.thread.and_then(|thread| trace.thread(thread));
+        let name = thread.map_or("", |thread| thread.name.as_str());
+        let all = self.tids.is_empty() && self.threads.is_empty();
+        all || self.tids.contains(&runner.tid)
+            || self.threads.iter().any(|wanted| !name.is_empty() && wanted.matches(name))
+    }
+}
+
+/// What becomes of a sample.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Kept,
+    Idle,
+    OtherProcess,
+    OtherThread,
+    OtherCpu,
+    OtherTime,
+    OtherModule,
+    OtherFunction,
+    Excluded,
+    OtherCategory,
+}
+
+/// A filter, as one trace has its processes and times.
+struct Rule<'a> {
+    /// By the runner; of the idle thread only what it does for others.
+    runners: Vec<Fate>,
+    /// The samples of the idle thread itself are not kept.
+    idle: Vec<bool>,
+    cpus: &'a [RangeInclusive<u16>],
+    from: Option<Ticks>,
+    to: Option<Ticks>,
+}
+
+impl<'a> Rule<'a> {
+    fn new(filter: &'a Filter, trace: &Trace) -> Rule<'a> {
+        let processes = filter.processes(trace);
+        let fate = |runner: &trace::Runner| {
+            if !processes.get(runner.process.0 as usize).is_none_or(|kept| *kept) {
+                Fate::OtherProcess
+            } else if !filter.names_thread(trace, runner) {
+                Fate::OtherThread
+            } else {
+                Fate::Kept
+            }
+        };
+        let at = |moment: Moment| moment.at(trace);
+        Rule {
+            runners: trace.runners.iter().map(fate).collect(),
+            idle: trace.runners.iter().map(|runner| runner.tid == 0 && !filter.include_idle).collect(),
+            cpus: &filter.cpus,
+            from: filter.from.map(at),
+            to: filter.to.map(at),
+        }
+    }
+
+    fn of(&self, runner: RunnerId, context: Context, cpu: u16, time: Ticks) -> Fate {
+        let is_idle = || context == Context::Thread && self.idle.get(runner.0 as usize) == Some(&true);
+        let on_cpu = || self.cpus.is_empty() || self.cpus.iter().any(|cpus| cpus.contains(&cpu));
+        let in_time = || self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time < to);
+        match self.runners.get(runner.0 as usize).copied().unwrap_or(Fate::OtherProcess) {
+            _ if is_idle() => Fate::Idle,
+            Fate::Kept if !on_cpu() => Fate::OtherCpu,
+            Fate::Kept if !in_time() => Fate::OtherTime,
+            fate => fate,
+        }
     }
 }
 
 impl Balance {
-    fn keep(&mut self, sample: &Sample) {
-        self.kept += 1;
+    /// Counts a kept sample as filtered out after all.
+    pub(super) fn leave_out(&mut self, sample: &Sample, stacks: &Stacks, why: LeftOut) {
+        self.kept -= 1;
+        *match why {
+            LeftOut::ByPatterns => &mut self.filtered_by.patterns,
+            LeftOut::ByFocus => &mut self.filtered_by.focus,
+        } += 1;
         match sample.context {
-            Context::Dpc => self.dpc += 1,
-            Context::Isr => self.isr += 1,
+            Context::Dpc => self.dpc -= 1,
+            Context::Isr => self.isr -= 1,
             Context::Thread => {}
         }
-        *match sample.parts() {
-            Parts::User => &mut self.stacks.user_only,
-            Parts::KernelAndUser => &mut self.stacks.kernel_and_user,
-            Parts::Kernel => &mut self.stacks.kernel_only,
-            Parts::None => &mut self.stacks.none,
-        } += 1;
+        *self.stacks.of(sample.parts) -= 1;
+        for remark in stacks.remarks(sample.stack) {
+            match remark {
+                Remark::Broken => self.stacks.broken -= 1,
+                Remark::Repaired => self.stacks.repaired -= 1,
+                _ => {}
+            }
+        }
+        self.sum();
     }
-}
 
-/// Compares executable names in any case; the ending may be left out of `wanted`.
-pub fn same_name(wanted: &str, name: &str) -> bool {
-    let bare = |name: &str| {
-        let lower = name.to_lowercase();
-        lower.strip_suffix(".exe").map(str::to_owned).unwrap_or(lower)
-    };
-    bare(wanted) == bare(name)
-}
+    /// Those of the samples that were kept before and still are, and the account of all.
+    pub(super) fn recounted(
+        self,
+        samples: &[Sample],
+        fate: impl Fn(&Sample) -> Fate,
+    ) -> (Vec<Sample>, Balance) {
+        let mut balance = Balance { kept: 0, dpc: 0, isr: 0, stacks: StackBalance::default(), ..self };
+        let mut keeps = |sample: &&Sample| balance.count(fate(sample), sample.context, sample.parts);
+        let kept = samples.iter().filter(&mut keeps).copied().collect();
+        balance.sum();
+        (kept, balance)
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::same_name;
+    /// True for a sample that is kept.
+    fn count(&mut self, fate: Fate, context: Context, parts: Parts) -> bool {
+        let by = &mut self.filtered_by;
+        match fate {
+            Fate::Idle => self.idle += 1,
+            Fate::OtherProcess => by.process += 1,
+            Fate::OtherThread => by.thread += 1,
+            Fate::OtherCpu => by.cpu += 1,
+            Fate::OtherTime => by.time += 1,
+            Fate::OtherModule => by.module += 1,
+            Fate::OtherFunction => by.function += 1,
+            Fate::Excluded => by.exclude += 1,
+            Fate::OtherCategory => by.category += 1,
+            Fate::Kept => {
+                self.kept += 1;
+                match context {
+                    Context::Dpc => self.dpc += 1,
+                    Context::Isr => self.isr += 1,
+                    Context::Thread => {}
+                }
+                *self.stacks.of(parts) += 1;
+            }
+        }
+        fate == Fate::Kept
+    }
 
-    #[test]
-    fn names_compare_in_any_case_with_or_without_exe() {
-        assert!(same_name("ORDERS", "orders.exe"));
-        assert!(same_name("orders.exe", "Orders.EXE"));
-        assert!(same_name("System", "System"));
-        assert!(!same_name("order", "orders.exe"));
+    fn sum(&mut self) {
+        self.filtered = self.filtered_by.sum();
     }
 }

@@ -1,86 +1,158 @@
-//! One line of a stack.
+//! What is known of one line of a stack.
 
-use crate::symbols::Function;
-use crate::trace::{ModuleId, file_name};
+use std::sync::Arc;
+
+use crate::symbols::{Certainty, Evidence, FunctionName};
+use crate::trace::{ModuleId, ProcessId};
 
 use super::category::Category;
+use super::tier::Tier;
 use super::unresolved::Unresolved;
 
-/// A frame of a [`Profile`](super::Profile).
+/// A frame: an index into [`Stacks::frames`](super::Stacks::frames).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(pub u32);
 
-/// A function in a module, an address, or a heading over frames.
+/// A function: an index into [`Stacks::functions`](super::Stacks::functions).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(pub u32);
+
+/// A function in a module, or an address of which no function is known. Facts only: how they read is decided where they
+/// are shown.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Frame {
-    /// What to show: `module!function`, `module!0xRVA` without a symbol, `0xADDRESS` without a module.
-    pub text: String,
+    /// The function; `None` where only the address is known.
+    pub function: Option<FunctionId>,
+    /// How the function was found; `None` without one.
+    pub evidence: Option<Evidence>,
+    /// How sure it is that the code is the function's.
+    pub certainty: Certainty,
+    /// How well its code was compiled, where that is known.
+    pub tier: Option<Tier>,
+    /// The image that the code is in.
+    pub module: Option<ModuleId>,
+    /// Of an unresolved frame its address: relative to the image, or absolute without one. 0 for others, because a
+    /// function has many.
+    pub address: u64,
+    /// Where in its image the code is, if that is kept ([`Located::addresses`](super::Located::addresses)).
+    pub instruction: Option<Instruction>,
+    /// The source line.
+    pub line: Option<Line>,
+    /// How many functions it is inlined into; 0 for one with code of its own.
+    pub inlined: u16,
     /// What kind of code it is.
     pub category: Category,
-    /// Its module.
-    pub module: Option<ModuleId>,
-    /// True for a function that was inlined into its caller.
-    pub inlined: bool,
-    /// Why it is an address and no function; `None` for functions and headings.
+    /// Why it has no name; `None` for one that has.
     pub unresolved: Option<Unresolved>,
 }
 
-impl Frame {
-    /// Code of which no module is told.
-    pub(super) fn code(text: String, category: Category) -> Frame {
-        Frame { text, category, module: None, inlined: false, unresolved: None }
-    }
-
-    /// A line over frames: a process, a thread, a remark.
-    pub(super) fn heading(text: String) -> Frame {
-        Frame::code(text, Category::Heading)
-    }
+/// An instruction of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instruction {
+    /// Its RVA; of a call that goes on behind it, that of the last byte before.
+    pub rva: u32,
+    /// The RVA where its function begins, or that part of it, where that is known.
+    pub start: Option<u32>,
 }
 
-/// How frames are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Naming {
-    /// Inlined functions are frames of their own.
-    pub inlined: bool,
-    /// Functions are followed by their source file and line.
-    pub lines: bool,
-    /// .NET methods are preceded by their tier: `module![Tier1]Type.Method`.
-    pub tiers: bool,
-    /// .NET methods are named as their runtime does, with their signature and as compiled.
-    pub raw: bool,
-    /// .NET methods have their parameters always, not only where two would read alike.
-    pub parameters: bool,
+/// A source line.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Line {
+    /// The file's path, as the symbols have it.
+    pub file: Arc<str>,
+    /// The line in it, from 1.
+    pub line: u32,
 }
 
-impl Default for Naming {
-    fn default() -> Self {
-        Naming { inlined: true, lines: false, tiers: false, raw: false, parameters: false }
-    }
+/// A function. Its facts are the same in every trace and with every filter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Function {
+    /// The name of its module, without an ending: `ntdll`, `System.Private.CoreLib`; empty where none is known.
+    pub module: Arc<str>,
+    /// Its name.
+    pub name: FunctionName,
 }
 
-impl Naming {
-    /// `module!function`, `module!~function` for one that is only the nearest name, and the source line if wanted.
-    pub(super) fn text(self, module: &str, name: &str, function: &Function) -> String {
-        let near = if function.approximate { "~" } else { "" };
-        format!("{module}!{near}{name}{}", self.line(function.file.as_deref(), function.line))
-    }
+/// What has to be said of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Remark {
+    /// A deferred procedure call, on the back of the thread.
+    Dpc,
+    /// An interrupt service routine, on the back of the thread.
+    Isr,
+    /// The sample has no stack.
+    NoStack,
+    /// The part in user mode was lost.
+    UserStackMissing,
+    /// The stack does not reach the start of its thread.
+    Broken,
+    /// The stack did not, and its outer frames are those of other samples of its thread.
+    Repaired,
+    /// So many outer frames are left out, because the recording asked for too much.
+    Cut(u32),
+}
 
-    /// ` (file:line)`, if wanted and known.
-    pub(super) fn line(self, file: Option<&str>, line: Option<u32>) -> String {
-        match (file, line) {
-            (Some(file), Some(line)) if self.lines => format!(" ({}:{line})", file_name(file)),
-            _ => String::new(),
+impl Remark {
+    /// As it is shown.
+    pub fn text(self) -> &'static str {
+        match self {
+            Remark::Dpc => "[DPC]",
+            Remark::Isr => "[ISR]",
+            Remark::NoStack => "[no stack]",
+            Remark::UserStackMissing => "[user stack missing]",
+            Remark::Broken => "[broken stack]",
+            Remark::Repaired => "[repaired stack]",
+            Remark::Cut(_) => "[stack cut]",
         }
     }
 }
 
-/// Characters of a module's name in a frame: a file's name has no more. Each frame holds its own.
-const LONGEST_NAME: usize = 255;
+/// A group: an index into [`Arranged::groups`](super::Arranged::groups).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
 
-/// What a frame holds of a module's name.
-pub(super) fn cut(name: &str) -> &str {
-    match name.char_indices().nth(LONGEST_NAME) {
-        Some((end, _)) => name.get(..end).unwrap_or_default(),
-        None => name,
+/// Frames that are shown as one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Group {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The entry by which it was entered, where that is shown: `NAME <<module!function>>`.
+    pub entry: Option<Entry>,
+    /// What kind of code it is, if it is of one.
+    pub category: Category,
+}
+
+/// What a node of a profile's call tree stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Entry {
+    /// A process.
+    Process(ProcessId),
+    /// A thread of a process, by the system's id.
+    Thread(ProcessId, u32),
+    /// A remark on the stacks below it.
+    Remark(Remark),
+    /// A frame; of several that read alike, the first.
+    Frame(FrameId),
+    /// Frames that are shown as one: an index into [`Arranged::groups`](super::Arranged::groups).
+    Group(GroupId),
+    /// The unresolved code of an image ([`Nameless::ByModule`](super::Nameless::ByModule)), by the first such frame.
+    Unnamed(FrameId),
+}
+
+impl Entry {
+    /// True for code, also for several frames that are shown as one.
+    pub fn is_code(self) -> bool {
+        matches!(self, Entry::Frame(_) | Entry::Unnamed(_) | Entry::Group(_))
+    }
+
+    /// Its frame, if it stands for code.
+    pub fn frame(self) -> Option<FrameId> {
+        match self {
+            Entry::Frame(frame) | Entry::Unnamed(frame) => Some(frame),
+            _ => None,
+        }
     }
 }

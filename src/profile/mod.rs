@@ -1,120 +1,178 @@
-//! Named stacks and the samples that have them: what every report is made of.
+//! Where a recording's time went: samples of a metric with named stacks, and the call trees that are made of them.
+//!
+//! 1. *Locate*: [`Located`] has the places that the stacks of kept samples hit, and so what symbols are wanted for.
+//! 2. *Name*: [`Located::named`] gives every place its frames. A [`Frame`] has facts and no text: function, evidence,
+//!    line, category, or why there is no name. The same code has the same facts with every filter.
+//! 3. *Arrange*: [`Profile::arrange`] counts the stacks into [`CallTree`]s, as often and in as many [`Shape`]s as wanted;
+//!    [`Profile::filtered`] keeps some of the samples.
+//! 4. *Spell*: only what is shown becomes text, in [`report`](crate::report).
 
-mod builder;
+mod arrange;
+mod broken;
 mod category;
 mod filter;
 mod frame;
 mod limit;
-mod managed;
+mod matcher;
+mod metric;
+mod moment;
+mod naming;
+pub mod patterns;
+mod repair;
 mod resolution;
+mod shape;
+mod stack;
+mod stack_filter;
+mod stacks;
+mod table;
+mod tier;
+mod timeline;
 mod tree;
 mod unresolved;
 
-pub use category::Category;
-pub use filter::{Balance, Filter, StackBalance, same_name};
-pub use frame::{Frame, FrameId, Naming};
-pub use limit::{Cut, Limit};
-pub use resolution::{FrameCount, Resolution};
-pub use tree::{CallTree, Grouping, Node};
-pub use unresolved::Unresolved;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::event::Ticks;
-use crate::prefix_tree::{NodeId, PrefixTree};
-use crate::symbols::Names;
-use crate::trace::{Context, ModuleId, ProcessId, ThreadId, Trace};
+pub use arrange::{Arranged, Detail, End, Nameless};
+pub use broken::Break;
+pub use category::Category;
+pub use filter::{Balance, Filter, FilteredBy, StackBalance};
+pub use frame::{Entry, Frame, FrameId, Function, FunctionId, Group, GroupId, Instruction, Line, Remark};
+pub use limit::{Cut, Limit};
+pub use matcher::{Matcher, MatcherError};
+pub use metric::{Metric, Unit};
+pub use moment::Moment;
+pub use naming::cut_module_name;
+pub use resolution::{FrameCount, Resolution};
+pub use shape::{Focus, GaveUp, Grouping, Part, Patterns, Shape};
+pub use stack::{Located, Site, SiteId};
+pub use stack_filter::{FrameSet, StackFilter};
+pub use stacks::Stacks;
+pub use table::Row;
+pub use tier::Tier;
+pub use timeline::{Load, Timeline};
+pub use tree::{CallTree, Node, Value, Values};
+pub use unresolved::Unresolved;
 
-/// The kept samples of a trace, with named stacks.
-#[derive(Debug)]
+use crate::event::Ticks;
+use crate::prefix_tree::NodeId;
+use crate::symbols::Names;
+use crate::trace::{Context, ModuleId, Parts, Runner, RunnerId, Trace};
+
+/// Samples of one metric with named stacks.
+#[derive(Clone, Debug)]
 pub struct Profile {
-    /// Every distinct frame.
-    pub frames: Vec<Frame>,
-    /// Every distinct stack of code frames, the root first.
-    pub stacks: PrefixTree<FrameId>,
+    /// What its values are.
+    pub metric: Metric,
+    /// The recording.
+    pub trace: Arc<Trace>,
+    /// The stacks of its samples, and perhaps of others.
+    pub stacks: Arc<Stacks>,
     /// The kept samples, in order of time.
     pub samples: Vec<Sample>,
     /// The account of all samples of the trace.
     pub balance: Balance,
-    /// How much could be made of the trace.
+    /// How much may be made of the trace.
     pub limit: Limit,
 }
 
-/// A kept sample.
-#[derive(Clone, Copy, Debug)]
+/// A sample of a metric, in 32 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// When.
     pub time: Ticks,
-    /// The interrupted instruction.
-    pub address: u64,
-    /// Its process.
-    pub process: ProcessId,
-    /// The system's id of its thread.
-    pub tid: u32,
-    /// Its thread, where the trace knows it.
-    pub thread: Option<ThreadId>,
+    /// Of the metric; of CPU time the time that it stands for, in 100 ns.
+    pub value: i64,
+    /// The thread that ran: see [`Trace::runner`].
+    pub runner: RunnerId,
+    /// Its stack, one of [`Profile::stacks`]; never without an entry.
+    pub stack: NodeId,
     /// Its processor.
     pub processor: u16,
-    /// The CPU time that it stands for, in 100 ns.
-    pub weight: u64,
     /// What the processor was doing.
     pub context: Context,
-    /// Its stack; never without a frame.
-    pub stack: NodeId,
-    /// Frames that the limit left out of its stack.
-    pub missing: u32,
+    /// The parts of its stack.
+    pub parts: Parts,
+}
+
+const _: () = assert!(size_of::<Sample>() == 32);
+
+impl Located {
+    /// Names every place, each once.
+    pub fn named(mut self, trace: Arc<Trace>, names: &dyn Names) -> Profile {
+        let samples = std::mem::take(&mut self.samples);
+        let (balance, limit) = (self.balance, self.limit);
+        let stacks = Arc::new(naming::name(&trace, self, names));
+        Profile { metric: Metric::CPU, trace, stacks, samples, balance, limit }
+    }
 }
 
 impl Profile {
-    /// Names the stacks of the samples of `trace` that `filter` keeps, within [`Limit::of`] the trace.
-    pub fn new(trace: &Trace, filter: &Filter, names: &dyn Names, naming: Naming) -> Profile {
-        Profile::within(Limit::of(trace), trace, filter, names, naming)
+    /// The CPU samples of `trace` that `filter` keeps, within [`Limit::of`] the trace, named by what `names` knows.
+    pub fn new(trace: &Arc<Trace>, filter: &Filter, names: &dyn Names) -> Profile {
+        Located::new(trace, filter, Limit::of(trace)).named(Arc::clone(trace), names)
     }
 
-    /// The same within a limit of the caller's choice.
-    pub fn within(
-        limit: Limit,
-        trace: &Trace,
-        filter: &Filter,
-        names: &dyn Names,
-        naming: Naming,
-    ) -> Profile {
-        builder::build(trace, filter, names, naming, limit)
+    /// Those of its samples that `filter` keeps. The balance counts the others as filtered out.
+    pub fn filtered(&self, filter: &Filter) -> Profile {
+        self.with(filter.choose(&self.trace, &self.samples, self.balance))
+    }
+
+    /// Those of its samples whose stacks `filter` keeps. The balance counts the others as filtered out.
+    pub fn with_stacks(&self, filter: &StackFilter) -> Profile {
+        self.with(filter.choose(&self.stacks, &self.samples, self.balance))
+    }
+
+    fn with(&self, (samples, balance): (Vec<Sample>, Balance)) -> Profile {
+        let mut profile = Profile {
+            metric: self.metric,
+            trace: self.trace.clone(),
+            stacks: self.stacks.clone(),
+            samples,
+            balance,
+            ..*self
+        };
+        profile.count_remarks();
+        profile
+    }
+
+    /// Counts the kept samples with broken and with repaired stacks.
+    fn count_remarks(&mut self) {
+        let with = |remark| {
+            let has = |sample: &&Sample| self.stacks.has(sample.stack, remark);
+            self.samples.iter().filter(has).count() as u64
+        };
+        let (broken, repaired) = (with(Remark::Broken), with(Remark::Repaired));
+        self.balance.stacks = StackBalance { broken, repaired, ..self.balance.stacks };
+    }
+
+    /// The thread in its process of a sample.
+    pub fn runner(&self, sample: &Sample) -> Runner {
+        self.trace.runner(sample.runner)
+    }
+
+    /// The sum of all values: the CPU time of all kept samples, in 100 ns.
+    pub fn total(&self) -> i64 {
+        self.samples.iter().fold(0, |sum, sample| sum.saturating_add(sample.value))
+    }
+
+    /// How many of its samples have a frame in each module.
+    pub fn samples_by_module(&self) -> FxHashMap<ModuleId, u64> {
+        let stacks = self.samples.iter().map(|sample| sample.stack);
+        stack::samples_by_module(stacks, |stack| self.stacks.sites(stack))
     }
 
     /// What the limit left out.
     pub fn cut(&self) -> Cut {
         let mut cut = Cut::default();
-        self.samples.iter().for_each(|sample| cut.add(sample.missing));
-        cut
-    }
-
-    /// How many samples have a frame in each module.
-    pub fn samples_by_module(&self) -> FxHashMap<ModuleId, u64> {
-        let mut of_stack: FxHashMap<NodeId, Vec<ModuleId>> = FxHashMap::default();
-        let mut samples = FxHashMap::default();
         for sample in &self.samples {
-            let modules = of_stack.entry(sample.stack).or_insert_with(|| {
-                let frames = self.stacks.path(sample.stack).filter_map(|frame| self.frame(frame)?.module);
-                let mut modules: Vec<ModuleId> = frames.collect();
-                modules.sort_unstable();
-                modules.dedup();
-                modules
+            let missing = self.stacks.remarks(sample.stack).filter_map(|remark| match remark {
+                Remark::Cut(missing) => Some(missing),
+                _ => None,
             });
-            for module in modules {
-                *samples.entry(*module).or_default() += 1;
-            }
+            cut.add(missing.sum());
         }
-        samples
-    }
-
-    /// A frame by its id.
-    pub fn frame(&self, id: FrameId) -> Option<&Frame> {
-        self.frames.get(id.0 as usize)
-    }
-
-    /// The CPU time of all kept samples, in 100 ns.
-    pub fn weight(&self) -> u64 {
-        self.samples.iter().fold(0, |sum, sample| sum.saturating_add(sample.weight))
+        cut
     }
 }

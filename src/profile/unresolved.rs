@@ -14,9 +14,9 @@ pub enum Unresolved {
     NoSymbols,
     /// It is in no image, in a process without a runtime that compiles code.
     OutsideImages,
-    /// The process has a .NET runtime, which was never asked to tell what code it has.
+    /// The process has a .NET runtime, which was never asked for its code.
     RuntimeNotAsked,
-    /// The runtime told of code that came and went, but never listed what it had: that was not asked for.
+    /// The runtime reported code that came and went, but never listed what it had: nobody asked for that.
     NoRundown,
     /// The process ended before the runtime could list what it had.
     EndedBeforeRundown,
@@ -24,7 +24,7 @@ pub enum Unresolved {
     RundownCutShort,
     /// Events were lost, perhaps the one for this code.
     EventsLost,
-    /// The runtime told of all its methods, and this is none: a stub or thunk, or code of another compiler.
+    /// The runtime reported all its methods, and this is none: a stub or thunk, or code of another compiler.
     UnknownCode,
 }
 
@@ -60,10 +60,10 @@ impl Unresolved {
             return if has_runtime { Unresolved::RuntimeNotAsked } else { Unresolved::OutsideImages };
         };
         let ended = trace.process(process).is_some_and(|process| process.life.end.is_some());
-        let told_all = host.rundown.is_complete() || host.was_seen_from_its_start();
+        let knows_all = host.rundown.is_complete() || host.was_seen_from_its_start();
         match host.rundown {
-            _ if told_all && trace.lost.events + trace.lost.buffers > 0 => Unresolved::EventsLost,
-            _ if told_all => Unresolved::UnknownCode,
+            _ if knows_all && trace.lost.events + trace.lost.buffers > 0 => Unresolved::EventsLost,
+            _ if knows_all => Unresolved::UnknownCode,
             rundown if rundown.has_begun() => Unresolved::RundownCutShort,
             _ if ended => Unresolved::EndedBeforeRundown,
             _ => Unresolved::NoRundown,

@@ -10,11 +10,13 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use crate::event::{Kind, NO_ID, Ticks};
-use crate::events::providers;
+use crate::events::names;
+use crate::guids::provider_name;
 use crate::prefix_tree::NodeId;
 use crate::profile::Profile;
 use crate::session::diagnosis::{Call, Diagnosis, Few, Observed, OfProcessor, Phase, Seen, What};
-use crate::trace::{Before, Context, Parts, Trace};
+use crate::symbols::local_images::Identified;
+use crate::trace::{Before, Context, ModuleId, Parts, Trace};
 
 use super::text::{bytes, count, one_line};
 
@@ -224,9 +226,8 @@ fn id(id: u32) -> String {
 
 /// A kind of event in words, as far as it has them, with the numbers that are beyond doubt.
 fn name(what: &What) -> String {
-    let provider =
-        providers::provider_name(what.provider).map_or_else(|| what.provider.to_string(), str::to_owned);
-    let name = providers::known_name(what.provider, what.kind, what.opcode)
+    let provider = provider_name(what.provider).map_or_else(|| what.provider.to_string(), str::to_owned);
+    let name = names::known_name(what.provider, what.kind, what.opcode)
         .map(|name| format!(" {name}"))
         .unwrap_or_default();
     let number = match what.kind {
@@ -242,10 +243,10 @@ fn name(what: &What) -> String {
 /// image files, each with what came of opening it.
 pub fn write_trace(
     out: &mut impl Write,
-    trace: &Trace,
     profile: &Profile,
-    opened: &[(String, String)],
+    opened: &[(ModuleId, Identified)],
 ) -> io::Result<()> {
+    let trace = &*profile.trace;
     let balance = &profile.balance;
     heading(out, "samples")?;
     writeln!(
@@ -257,8 +258,14 @@ pub fn write_trace(
     stacks(out, trace)?;
     frames(out, trace, profile)?;
     heading(out, "image files: path, what came of opening it")?;
-    for (path, result) in opened {
-        writeln!(out, "{}: {}", one_line(path), one_line(result))?;
+    for (module, identified) in opened {
+        let path = trace.module(*module).map_or("", |module| &module.path);
+        let result = match identified {
+            Identified::Same => "opened, and it is the one".to_owned(),
+            Identified::Another(what) => format!("another build: {what}"),
+            Identified::Unreadable(error) => format!("cannot be read: {error}"),
+        };
+        writeln!(out, "{}: {}", one_line(path), one_line(&result))?;
     }
     heading(out, "kernel modules: base, bytes, path")?;
     for mapping in trace.mappings.iter() {
@@ -286,12 +293,15 @@ fn stacks(out: &mut impl Write, trace: &Trace) -> io::Result<()> {
     heading(out, "samples by stack: samples, mean and largest depth, what the processor did, parts")?;
     let mut depths: FxHashMap<NodeId, u64> = FxHashMap::default();
     let mut depth = |part: Option<NodeId>| {
-        part.map_or(0, |part| *depths.entry(part).or_insert_with(|| trace.stacks.path(part).count() as u64))
+        part.map_or(0, |part| {
+            *depths.entry(part).or_insert_with(|| trace.addresses.path(part).count() as u64)
+        })
     };
     let mut kinds: BTreeMap<(&str, &str), (u64, u64, u64)> = BTreeMap::new();
     for sample in &trace.samples {
-        let deep = depth(sample.kernel) + depth(sample.user);
-        let (samples, sum, most) = kinds.entry((context(sample.context), parts(sample.parts()))).or_default();
+        let stack = trace.stack(sample.stack);
+        let deep = depth(stack.kernel) + depth(stack.user);
+        let (samples, sum, most) = kinds.entry((context(sample.context), parts(stack.parts()))).or_default();
         (*samples, *sum, *most) = (*samples + 1, *sum + deep, (*most).max(deep));
     }
     for ((context, parts), (samples, sum, most)) in kinds {
@@ -355,7 +365,7 @@ fn frames(out: &mut impl Write, trace: &Trace, profile: &Profile) -> io::Result<
 mod tests {
     use super::*;
     use crate::event::{Event, Pointer};
-    use crate::events::providers::{CLR_RUNDOWN, PERF_INFO};
+    use crate::guids::{CLR_RUNDOWN, PERF_INFO};
     use crate::session::diagnosis::Fact;
     use crate::session::{Losses, SampleCounts, Status};
 

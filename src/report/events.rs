@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::event::{Event, Kind};
-use crate::events::providers;
+use crate::events::names;
 use crate::guid::Guid;
 
 use super::text::{count, json, one_line};
@@ -56,7 +56,7 @@ impl Counter {
             None => *self.counts.entry(key).or_default() += 1,
             Some(name) => {
                 let (count, _) =
-                    self.named.entry((key, name)).or_insert_with(|| (0, providers::event_name(event)));
+                    self.named.entry((key, name)).or_insert_with(|| (0, names::event_name(event)));
                 *count += 1;
             }
         }
@@ -84,7 +84,7 @@ fn row(key: &Key, count: u64, name: Option<String>) -> Row {
 }
 
 fn name(key: &Key) -> Option<String> {
-    providers::known_name(key.provider, key.kind, key.opcode)
+    names::known_name(key.provider, key.kind, key.opcode)
 }
 
 /// Writes the rows as a table, most events first.

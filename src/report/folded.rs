@@ -2,50 +2,81 @@
 
 use std::io::{self, Write};
 
+use std::hash::Hash;
+
 use rustc_hash::FxHashMap;
 
-use crate::profile::{CallTree, Category, Frame, FrameId, Node};
+use crate::profile::{CallTree, Category};
 
+use super::format::{Content, Format, Needs, Picture, Tops};
+use super::label::{Label, Labels};
 use super::text::one_line;
 
-/// Writes every node in which samples end, in the tree's order.
-pub fn write(out: &mut impl Write, tree: &CallTree) -> io::Result<()> {
-    for line in lines(tree) {
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "folded",
+    endings: &[".folded", ".txt"],
+    about: "Folded stacks",
+    viewers: "flamegraph.pl, inferno, speedscope, Firefox Profiler, Perfetto",
+    content: Content::Plain,
+    tops: Tops::AsAsked,
+    needs: Needs { ends: false, lines: false, code: false },
+    write: write_picture,
+};
+
+fn write_picture(mut out: &mut dyn Write, picture: &Picture<'_>) -> io::Result<()> {
+    write(&mut out, &picture.arranged.counts, picture.labels)
+}
+
+/// Writes every node in which something ends, in the tree's order.
+pub fn write<E: Copy + Eq + Hash>(
+    out: &mut impl Write,
+    tree: &CallTree<E>,
+    labels: &impl Labels<E>,
+) -> io::Result<()> {
+    for line in lines(tree, &names(tree, labels)) {
         writeln!(out, "{line}")?;
     }
     Ok(())
 }
 
-/// The lines of the format.
-pub(super) fn lines<'t>(tree: &'t CallTree<'_>) -> impl Iterator<Item = String> + 't {
-    // A frame stands in many lines.
-    let mut names: FxHashMap<FrameId, String> = FxHashMap::default();
+/// The names of the entries of `tree` in the format: an entry stands in many lines.
+pub(super) fn names<E: Copy + Eq + Hash>(
+    tree: &CallTree<E>,
+    labels: &impl Labels<E>,
+) -> FxHashMap<E, String> {
+    let mut names = FxHashMap::default();
     for (_, node) in tree.nodes() {
-        names.entry(node.frame).or_insert_with(|| tree.frame(node).map(name).unwrap_or_default());
+        names.entry(node.entry).or_insert_with(|| name(&labels.label(node.entry)));
     }
-    let leaves = tree.nodes().filter(|(_, node)| node.leaf > 0);
-    leaves.map(move |(_, node)| {
-        let up = |node: &&Node| tree.node(node.parent?);
-        let path = std::iter::successors(Some(node), up);
-        let mut frames: Vec<&str> =
-            path.filter_map(|node| names.get(&node.frame)).map(String::as_str).collect();
-        frames.reverse();
-        format!("{} {}", frames.join(";"), node.leaf)
+    names
+}
+
+/// The lines of the format.
+pub(super) fn lines<'t, E: Copy + Eq + Hash>(
+    tree: &'t CallTree<E>,
+    names: &'t FxHashMap<E, String>,
+) -> impl Iterator<Item = String> + 't {
+    tree.nodes().filter(|(_, node)| node.leaf != 0).map(|(id, node)| {
+        let mut path: Vec<&str> =
+            tree.path(id).filter_map(|node| names.get(&node.entry)).map(String::as_str).collect();
+        path.reverse();
+        format!("{} {}", path.join(";"), node.leaf)
     })
 }
 
-/// A frame's text with nothing in it that means something in the format: `;` parts frames (`[u8; 8]` has one), a line
+/// A label's text with nothing in it that means something in the format: `;` parts frames (`[u8; 8]` has one), a line
 /// that starts with `#` is a remark, and a number behind a blank is a count: of two the first is that of a run to compare
 /// with. A function `adds 400` keeps its look with a no-break space. No sample ends in a heading (`thread 12`).
-pub(super) fn name(frame: &Frame) -> String {
-    let text = one_line(&frame.text).replace(';', ":");
+fn name(label: &Label<'_>) -> String {
+    let text = one_line(&label.text).replace(';', ":");
     let text = match text.strip_prefix('#') {
         Some(rest) => format!("＃{rest}"),
         None => text,
     };
     match text.trim_end().rsplit_once(' ') {
         Some((name, number))
-            if frame.category != Category::Heading
+            if label.category != Category::Heading
                 && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') =>
         {
             format!("{name}\u{a0}{number}")
@@ -57,10 +88,11 @@ pub(super) fn name(frame: &Frame) -> String {
 #[cfg(test)]
 mod tests {
     use super::name;
-    use crate::profile::{Category, Frame};
+    use crate::profile::Category;
+    use crate::report::Label;
 
     fn named(text: &str, category: Category) -> String {
-        name(&Frame { text: text.into(), category, module: None, inlined: false, unresolved: None })
+        name(&Label { text: text.into(), category, inlined: false })
     }
 
     #[test]

@@ -1,12 +1,36 @@
 //! Profiles as people and other programs read them. Every report takes data and options, and writes to an
 //! [`io::Write`](std::io::Write).
 
+mod account;
+pub mod calls;
+pub mod colours;
 pub mod console;
+#[cfg(feature = "live")]
 pub mod diagnosis;
 pub mod events;
 pub mod flamegraph;
 pub mod folded;
+pub mod format;
+mod grid;
 pub mod info;
+mod label;
+pub mod lines;
+mod named;
+mod narrow;
+#[cfg(feature = "viewers")]
+pub mod page;
+mod spelling;
+pub mod strip;
+pub mod table;
 mod text;
+pub mod tree_data;
+mod verbose;
+#[cfg(feature = "viewers")]
+pub mod viewers;
 
-pub use text::{bytes, count, cut_stacks, duration, json, one_line};
+pub use account::{filtered_out, reasons};
+pub use label::{Label, Labels, Plain};
+pub use narrow::narrow;
+pub use spelling::Spelling;
+pub use text::{bytes, count, cut_stacks, duration, json, one_line, signed, time_of_day, time_zone};
+pub use verbose::verbose;

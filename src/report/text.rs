@@ -5,6 +5,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::clock::Clock;
+use crate::event::Ticks;
 use crate::profile::Cut;
 
 /// A count with commas between thousands.
@@ -20,6 +22,12 @@ pub fn count(value: u64) -> String {
     text
 }
 
+/// The same of a number that may be negative.
+pub fn signed(value: i64) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    format!("{sign}{}", count(value.unsigned_abs()))
+}
+
 /// Seconds with the unit that fits: `1.25 s`, `12.5 ms`, `340 us`.
 pub fn duration(seconds: f64) -> String {
     let size = seconds.abs();
@@ -29,6 +37,26 @@ pub fn duration(seconds: f64) -> String {
         format!("{:.1} ms", seconds * 1e3)
     } else {
         format!("{:.0} us", seconds * 1e6)
+    }
+}
+
+/// What the wall clocks of the recording's machine showed at a moment, those of UTC where its time zone is not known:
+/// `09:00:14.250`.
+pub fn time_of_day(clock: &Clock, time: Ticks) -> String {
+    let local = clock.filetime(time).saturating_add(i64::from(clock.utc_offset.unwrap_or(0)) * 600_000_000);
+    let ms = local.div_euclid(10_000).rem_euclid(24 * 3_600_000);
+    let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}.{:03}", ms % 1000)
+}
+
+/// The zone of [`time_of_day`]: `UTC-08:00`, or `UTC`.
+pub fn time_zone(clock: &Clock) -> String {
+    match clock.utc_offset {
+        None | Some(0) => "UTC".to_owned(),
+        Some(offset) => {
+            let (sign, size) = (if offset < 0 { '-' } else { '+' }, offset.unsigned_abs());
+            format!("UTC{sign}{:02}:{:02}", size / 60, size % 60)
+        }
     }
 }
 
@@ -45,8 +73,8 @@ pub fn bytes(size: u64) -> String {
 pub fn cut_stacks(cut: &Cut) -> String {
     let (frames, samples) = (count(cut.frames), count(cut.samples));
     format!(
-        "{frames} frames of {samples} samples are left out: they are far more than a recording of this size should \
-         need; --no-limit shows them, if you trust it"
+        "{frames} frames of {samples} samples are hidden: they need far more memory than a recording of this size \
+         should; if you trust it, --no-limit shows them"
     )
 }
 
@@ -67,8 +95,26 @@ fn is_unsafe(c: char) -> bool {
 /// Writes `value` as JSON for programs, which a terminal can show as well: JSON escapes only some of what
 /// [`one_line`] replaces, here it escapes all.
 pub fn json(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Result<()> {
-    let mut text = String::new();
-    for c in serde_json::to_string_pretty(value)?.chars() {
+    writeln!(out, "{}", escaped(serde_json::to_string_pretty(value)?))
+}
+
+/// The same on one line, without its end: an element of an array that is written piece by piece.
+pub(super) fn json_element(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Result<()> {
+    write!(out, "{}", json_text(value)?)
+}
+
+/// The text of such an element.
+pub(super) fn json_text(value: &impl Serialize) -> io::Result<String> {
+    Ok(escaped(serde_json::to_string(value)?))
+}
+
+fn escaped(json: String) -> String {
+    // Most of it is plain.
+    if json.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
+        return json;
+    }
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
         match c {
             // Between values; in a string it is escaped.
             '\n' => text.push(c),
@@ -77,12 +123,37 @@ pub fn json(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Resu
             _ => text.push(c),
         }
     }
-    writeln!(out, "{text}")
+    text
+}
+
+/// Text from a file as a cell of a table in CSV: on one line, and no formula. Spreadsheets run what begins with `=`, `+`,
+/// `-` or `@`, and a module may be called so; a `'` in front makes it text.
+pub(super) fn cell(text: &str) -> Cow<'_, str> {
+    let text = one_line(text);
+    if text.starts_with(['=', '+', '-', '@']) { format!("'{text}").into() } else { text }
+}
+
+/// Time in 100 ns as milliseconds: `1,856.2`.
+pub(super) fn milliseconds(value: i64) -> String {
+    // Half away from zero, as counts of a difference may be negative.
+    let tenths = (value.unsigned_abs() + 500) / 1000;
+    let sign = if value < 0 && tenths > 0 { "-" } else { "" };
+    format!("{sign}{}.{}", count(tenths / 10), tenths % 10)
+}
+
+/// Time in 100 ns as nanoseconds.
+pub(super) fn nanoseconds(value: i64) -> i64 {
+    value.saturating_mul(100)
+}
+
+/// The share of `part` in `whole`: `12.3%`; 0 of nothing.
+pub(super) fn share(part: i64, whole: i64) -> String {
+    format!("{:.1}%", 100.0 * part as f64 / whole.unsigned_abs().max(1) as f64)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, duration, json, one_line};
+    use super::{bytes, cell, count, duration, json, milliseconds, one_line};
 
     #[test]
     fn numbers_have_units() {
@@ -104,6 +175,29 @@ mod tests {
         assert_eq!(one_line("Ünïcode;<T>"), "Ünïcode;<T>");
         let marks = "\u{1b}\u{7f}\u{9b}\u{61c}\u{200e}\u{200f}\u{202a}\u{202e}\u{2066}\u{2069}\u{fffe}";
         assert_eq!(one_line(marks), "?".repeat(marks.chars().count()));
+    }
+
+    #[test]
+    fn milliseconds_have_one_digit_behind_the_point() {
+        for (value, text) in
+            [(0, "0.0"), (499, "0.0"), (500, "0.1"), (18_562_499, "1,856.2"), (-10_000, "-1.0")]
+        {
+            assert_eq!(milliseconds(value), text);
+        }
+    }
+
+    #[test]
+    fn a_cell_is_no_formula() {
+        for (text, written) in [
+            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+            ("@x", "'@x"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("\t=1", "?=1"),
+            ("ntdll!f", "ntdll!f"),
+        ] {
+            assert_eq!(cell(text), written);
+        }
     }
 
     #[test]

@@ -1,26 +1,27 @@
 //! Ctrl-C: once stops the recording, twice ends the program, and neither leaves anything behind.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use windows_sys::Win32::Foundation::GetLastError;
 use windows_sys::Win32::System::Console::{CTRL_BREAK_EVENT, CTRL_C_EVENT, SetConsoleCtrlHandler};
 
-use super::error::SessionError;
+use super::error::{SessionError, Step};
 use super::undo;
 
 static RECORDING: AtomicBool = AtomicBool::new(false);
 static ASKED: AtomicBool = AtomicBool::new(false);
+static END: OnceLock<fn()> = OnceLock::new();
 
-/// The exit code of a program that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
-
-/// From now on Ctrl-C asks to stop, until [`recording_is_over`].
-pub fn listen() -> Result<(), SessionError> {
+/// From now on Ctrl-C asks to stop, until [`recording_is_over`]. The second one, and the end of the console, undo
+/// everything and call `end`, which should end the process; where it returns, Windows does. Only the first `end` counts.
+pub fn listen(end: fn()) -> Result<(), SessionError> {
+    let _ = END.set(end);
     RECORDING.store(true, SeqCst);
     // SAFETY: the handler is a function of this program and stays.
     if unsafe { SetConsoleCtrlHandler(Some(on_event), 1) } == 0 {
         // SAFETY: reads a value of this thread.
-        return Err(SessionError::call("listen for Ctrl-C", unsafe { GetLastError() }));
+        return Err(SessionError::call(Step::Listen, unsafe { GetLastError() }));
     }
     Ok(())
 }
@@ -43,5 +44,9 @@ unsafe extern "system" fn on_event(event: u32) -> i32 {
         return 1;
     }
     undo::everything();
-    std::process::exit(INTERRUPTED)
+    if let Some(end) = END.get() {
+        end();
+    }
+    // The next handler is Windows' own, which ends the process.
+    0
 }

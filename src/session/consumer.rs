@@ -16,7 +16,7 @@ use windows_sys::core::GUID;
 use crate::event::{Event, Kind, Pointer, Ticks};
 use crate::guid::Guid;
 
-use super::error::SessionError;
+use super::error::{SessionError, Step};
 use super::pipeline::Feed;
 use super::{etw, journal, priority};
 
@@ -83,7 +83,7 @@ pub(super) fn open(session: &str) -> Result<(Opened, LogHeader), SessionError> {
         if handle.Value == u64::MAX || handle.Value == u64::from(u32::MAX) {
             // SAFETY: reads a value of this thread.
             let code = unsafe { GetLastError() };
-            return Err(SessionError::call("read a session", code));
+            return Err(SessionError::call(Step::Read, code));
         }
         Ok(())
     };
@@ -168,7 +168,7 @@ impl Consumer {
             self.close();
             return Err(SessionError::Unread);
         }
-        self.close().map_or(Ok(()), |status| etw::check("read a session", status))
+        self.close().map_or(Ok(()), |status| etw::check(Step::Read, status))
     }
 
     fn is_done_in(&self, time: Duration) -> bool {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::event::{Event, Kind, Ticks};
-use crate::events::providers::{CLR, CLR_RUNDOWN, LOST_EVENT, PERF_INFO};
 use crate::guid::Guid;
+use crate::guids::{CLR, CLR_RUNDOWN, LOST_EVENT, PERF_INFO};
 
 use super::status::Status;
 

@@ -17,15 +17,14 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 };
 use windows_sys::core::GUID;
 
+use crate::access::is_denied;
 use crate::guid::Guid;
+use crate::guids;
 
-use super::access::is_denied;
 use super::diagnosis::Phase;
-use super::error::{
-    ALREADY_EXISTS, BUSY, ENABLE, INVALID_PARAMETER, NO_SUCH_SESSION, SET_INTERVAL, SessionError,
-};
+use super::error::{ALREADY_EXISTS, BUSY, INVALID_PARAMETER, NO_SUCH_SESSION, SessionError, Step};
+use super::journal;
 use super::scope::ScopeFilter;
-use super::{guids, journal};
 
 /// Buffers of a session.
 #[derive(Clone, Copy, Debug)]
@@ -43,28 +42,26 @@ const START: &str = "StartTraceW, OpenTraceW";
 
 /// Starts a session in system-logger mode with nothing switched on.
 pub(super) fn start_kernel(name: &str, buffers: Buffers) -> Result<(), SessionError> {
-    const DOING: &str = "start the kernel session";
     let builder = KernelTrace::new().named(name.to_owned()).set_trace_properties(properties(buffers));
     let arguments = || format!("{name}, system logger, {buffers:?}");
-    journal::call(START, arguments, || started(builder.start(), DOING)).or_else(|error| {
+    journal::call(START, arguments, || started(builder.start(), Step::StartKernel)).or_else(|error| {
         as_granted(error, name, guids::KERNEL_SESSION, EVENT_TRACE_SYSTEM_LOGGER_MODE, buffers)
     })
 }
 
 /// Starts a session for providers of programs.
 pub(super) fn start_user(name: &str, buffers: Buffers) -> Result<(), SessionError> {
-    const DOING: &str = "start the CLR session";
     let builder = UserTrace::new().named(name.to_owned()).set_trace_properties(properties(buffers));
     let arguments = || format!("{name}, {buffers:?}");
-    journal::call(START, arguments, || started(builder.start(), DOING))
+    journal::call(START, arguments, || started(builder.start(), Step::StartClr))
         .or_else(|error| as_granted(error, name, guids::CLR_SESSION, 0, buffers))
 }
 
 fn started<T: TraceTrait>(
     result: Result<(T, TraceHandle), TraceError>,
-    doing: &'static str,
+    step: Step,
 ) -> Result<(), SessionError> {
-    let (trace, consumer) = result.map_err(|error| failed(doing, &error))?;
+    let (trace, consumer) = result.map_err(|error| failed(step, &error))?;
     detach(trace, consumer);
     Ok(())
 }
@@ -80,7 +77,7 @@ fn as_granted(
     mode: u32,
     buffers: Buffers,
 ) -> Result<(), SessionError> {
-    let SessionError::Call { doing, code } = refused else { return Err(refused) };
+    let SessionError::Call { step, code } = refused else { return Err(refused) };
     // ferrisetw opens a session when it has started it. Where that is what was refused the session runs, and its name is
     // taken.
     let is_free = |stopped: Result<_, SessionError>| match stopped {
@@ -90,20 +87,14 @@ fn as_granted(
     if !is_denied(code) || !is_free(stop(name)) {
         return Err(refused);
     }
-    match start_as(session, doing, name, mode, buffers) {
+    match start_as(session, step, name, mode, buffers) {
         // Somebody else profiles on granted rights, which is why; other second errors come of the first refusal.
         Err(second) if second.code() != Some(ALREADY_EXISTS) => Err(refused),
         other => other,
     }
 }
 
-fn start_as(
-    session: Guid,
-    doing: &'static str,
-    name: &str,
-    mode: u32,
-    buffers: Buffers,
-) -> Result<(), SessionError> {
+fn start_as(session: Guid, step: Step, name: &str, mode: u32, buffers: Buffers) -> Result<(), SessionError> {
     const QPC: u32 = 1;
     let arguments = || format!("{name} with the GUID {session}, mode {mode:#x}, {buffers:?}");
     let name = wide(name);
@@ -123,7 +114,7 @@ fn start_as(
     // SAFETY: the name ends with 0; the block is as large as its BufferSize says; all live through the call.
     let start = || unsafe { StartTraceW(&mut handle, name.as_ptr(), &raw mut block.properties) };
     let status = journal::call("StartTraceW", arguments, start);
-    check(doing, status)
+    check(step, status)
 }
 
 fn properties(buffers: Buffers) -> TraceProperties {
@@ -144,7 +135,7 @@ fn detach(trace: impl TraceTrait, consumer: TraceHandle) {
     unsafe { CloseTrace(PROCESSTRACE_HANDLE { Value: consumer.Value }) };
 }
 
-fn failed(doing: &'static str, error: &TraceError) -> SessionError {
+fn failed(step: Step, error: &TraceError) -> SessionError {
     const INVALID_NAME: u32 = 123;
     const INVALID_HANDLE: u32 = 6;
     let code = match error {
@@ -155,7 +146,7 @@ fn failed(doing: &'static str, error: &TraceError) -> SessionError {
             error.raw_os_error().unwrap_or_default() as u32
         }
     };
-    SessionError::call(doing, code)
+    SessionError::call(step, code)
 }
 
 /// What a session says of itself.
@@ -213,7 +204,7 @@ impl Block {
     }
 }
 
-fn control(doing: &'static str, name: &str, code: u32) -> Result<Properties, SessionError> {
+fn control(step: Step, name: &str, code: u32) -> Result<Properties, SessionError> {
     let arguments = || format!("{name}, {}", control_name(code));
     let name = wide(name);
     let mut block = Block::new();
@@ -221,7 +212,7 @@ fn control(doing: &'static str, name: &str, code: u32) -> Result<Properties, Ses
     // SAFETY: the name ends with 0; the block is as large as its BufferSize says and lives through the call.
     let control = || unsafe { ControlTraceW(handle, name.as_ptr(), &raw mut block.properties, code) };
     let status = journal::call("ControlTraceW", arguments, control);
-    check(doing, status).map(|()| block.read())
+    check(step, status).map(|()| block.read())
 }
 
 fn control_name(code: u32) -> &'static str {
@@ -234,17 +225,17 @@ fn control_name(code: u32) -> &'static str {
 }
 
 pub(super) fn query(name: &str) -> Result<Properties, SessionError> {
-    control("ask for the state of a session", name, EVENT_TRACE_CONTROL_QUERY)
+    control(Step::Query, name, EVENT_TRACE_CONTROL_QUERY)
 }
 
 /// Stops it; what it was at its end.
 pub(super) fn stop(name: &str) -> Result<Properties, SessionError> {
-    control("stop a session", name, EVENT_TRACE_CONTROL_STOP)
+    control(Step::Stop, name, EVENT_TRACE_CONTROL_STOP)
 }
 
 /// Hands out what the session has in its buffers, without waiting for its timer.
 pub(super) fn flush(name: &str) -> Result<(), SessionError> {
-    control("flush a session", name, EVENT_TRACE_CONTROL_FLUSH).map(drop)
+    control(Step::Flush, name, EVENT_TRACE_CONTROL_FLUSH).map(drop)
 }
 
 /// Every session that this user may see.
@@ -263,7 +254,7 @@ pub(super) fn all() -> Result<Vec<Properties>, SessionError> {
         let ask = || unsafe { QueryAllTracesW(pointers.as_mut_ptr(), room as u32, &mut count) };
         let status = journal::call("QueryAllTracesW", || format!("room for {room}"), ask);
         if status != MORE_DATA {
-            check("list the sessions", status)?;
+            check(Step::List, status)?;
         }
         // With more than there is room for it gives as many as there is room for.
         sessions = blocks.iter().take(count as usize).map(|block| block.read()).collect();
@@ -310,7 +301,7 @@ pub(super) fn enable(
     }
     const TIMEOUT: u32 = 1460;
     // The provider is on, and a program that hangs has not been called yet.
-    if status == TIMEOUT { Ok(()) } else { check(ENABLE, status) }
+    if status == TIMEOUT { Ok(()) } else { check(Step::EnableProvider, status) }
 }
 
 /// `filter` is what `parameters` points to.
@@ -365,14 +356,14 @@ pub(super) fn sampling_interval() -> Result<u32, SessionError> {
     let arguments = || "SampledProfileIntervalInfo".to_owned();
     let status = journal::call("TraceQueryInformation", arguments, ask);
     journal::fact("sampling interval as read, 100 ns", || info.Interval.to_string());
-    check("read the sampling interval", status).map(|()| info.Interval)
+    check(Step::ReadInterval, status).map(|()| info.Interval)
 }
 
 /// Sets the machine's sampling interval, in 100 ns.
 pub(super) fn set_sampling_interval(interval: u32) -> Result<(), SessionError> {
     let info = TRACE_PROFILE_INTERVAL { Source: TIMER, Interval: interval };
     let arguments = || format!("SampledProfileIntervalInfo, {interval} x 100 ns");
-    set(SET_INTERVAL, 0, TraceSampledProfileIntervalInfo, &[info], arguments)
+    set(Step::SetInterval, 0, TraceSampledProfileIntervalInfo, &[info], arguments)
 }
 
 /// Asks for a stack with each of these events (task GUID and type).
@@ -382,7 +373,7 @@ pub(super) fn trace_stacks(session: u64, events: &[(Guid, u8)]) -> Result<(), Se
         .iter()
         .map(|(task, kind)| CLASSIC_EVENT_ID { EventGuid: guid(*task), Type: *kind, Reserved: [0; 7] })
         .collect();
-    until_free(|| set("ask for stacks", session, TraceStackTracingInfo, &ids, arguments))
+    until_free(|| set(Step::TraceStacks, session, TraceStackTracingInfo, &ids, arguments))
 }
 
 /// Switches kernel events on, by group masks.
@@ -393,8 +384,8 @@ pub(super) fn enable_kernel(session: u64, masks: [u32; 8]) -> Result<(), Session
         // Before the call: records come while it goes on.
         journal::phase(Phase::FirstSecond);
     }
-    const DOING: &str = "switch the kernel's events on";
-    let result = until_free(|| set(DOING, session, TraceSystemTraceEnableFlagsInfo, &masks, arguments));
+    let result =
+        until_free(|| set(Step::EnableKernel, session, TraceSystemTraceEnableFlagsInfo, &masks, arguments));
     if !is_on {
         journal::phase(Phase::Off);
     }
@@ -441,7 +432,7 @@ fn until_free(mut call: impl FnMut() -> Result<(), SessionError>) -> Result<(), 
 
 /// `T` is the plain C structure that the class takes, or an element of the array that it takes.
 fn set<T: Copy>(
-    doing: &'static str,
+    step: Step,
     session: u64,
     class: TRACE_QUERY_INFO_CLASS,
     data: &[T],
@@ -456,11 +447,11 @@ fn set<T: Copy>(
             size_of_val(data) as u32,
         )
     };
-    check(doing, journal::call("TraceSetInformation", arguments, set))
+    check(step, journal::call("TraceSetInformation", arguments, set))
 }
 
-pub(super) fn check(doing: &'static str, status: u32) -> Result<(), SessionError> {
-    if status == 0 { Ok(()) } else { Err(SessionError::call(doing, status)) }
+pub(super) fn check(step: Step, status: u32) -> Result<(), SessionError> {
+    if status == 0 { Ok(()) } else { Err(SessionError::call(step, status)) }
 }
 
 pub(super) fn wide(text: &str) -> Vec<u16> {

@@ -10,7 +10,7 @@ pub enum Missing {
     DotNet(SessionError),
     /// The CLR's lists of the code that was compiled before: its names.
     DotNetBefore(SessionError),
-    /// The sampling interval could not be read or set. [`Host::interval`](super::Host) is the one that is in force, or
+    /// The sampling interval could not be read or set. What is in force is then in `Started::interval`, or
     /// Windows' own where it is not known.
     Rate(SessionError),
     /// The sampling interval was not set, for another run of etwprof with this process id samples.

@@ -20,10 +20,8 @@
 //! ferrisetw starts the sessions. What it does not do is beside it in `etw.rs` and `consumer.rs`, with the reasons in
 //! `docs/live.md`: it cannot hand out raw timestamps, and only these pair samples with their stacks exactly.
 
-pub mod access;
 mod batch;
 pub mod diagnosis;
-pub mod guids;
 mod pipeline;
 pub mod program;
 mod scope;
@@ -38,10 +36,8 @@ mod consumer;
 mod error;
 #[cfg(windows)]
 mod etw;
-mod host;
 #[cfg(windows)]
 mod interval;
-mod inventory;
 #[cfg(windows)]
 pub mod journal;
 #[cfg(windows)]
@@ -62,11 +58,9 @@ mod system;
 pub mod undo;
 
 pub use batch::Batch;
-pub use error::SessionError;
-pub use host::Host;
-pub use inventory::{Inventory, Loaded, Running};
+pub use error::{Fault, SessionError, Step};
 pub use missing::Missing;
-pub use pipeline::{Counters, Drained, Feed, Pipeline, Sink};
+pub use pipeline::{Counters, Drained, Feed, Pipeline};
 #[cfg(windows)]
 pub use recorder::{Ending, Options, ProfileFlag, Recorder, Started, Stopped, Whose};
 pub use scope::{Scope, ScopeFilter};

@@ -11,23 +11,14 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 
 use crate::event::{Event, Kind, Ticks};
-use crate::events::providers::{CLR, CLR_RUNDOWN, EVENT_TRACE, LOST_EVENT};
+use crate::guids::{CLR, CLR_RUNDOWN, EVENT_TRACE, LOST_EVENT};
+use crate::sink::Sink;
 
 use super::batch::Batch;
 use super::diagnosis::Observer;
-use super::inventory::Inventory;
 use super::priority;
 use super::tally::{SampleCounts, Tally};
 use super::window::Window;
-
-/// Takes the events of a live session in order of time.
-pub trait Sink: Send + 'static {
-    /// Takes one event.
-    fn event(&mut self, event: &Event<'_>);
-
-    /// Takes what ran when the recording began, once, after all events.
-    fn inventory(&mut self, _inventory: Inventory) {}
-}
 
 /// What has passed by, counted while it does.
 #[derive(Debug, Default)]
@@ -265,7 +256,7 @@ mod tests {
 
     use super::*;
     use crate::event::{NO_ID, Pointer};
-    use crate::events::providers::PERF_INFO;
+    use crate::guids::PERF_INFO;
 
     fn event(time: i64) -> Event<'static> {
         Event {

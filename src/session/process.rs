@@ -26,7 +26,7 @@ use windows_sys::Win32::System::Threading::{
     WaitForSingleObject,
 };
 
-use super::error::SessionError;
+use super::error::{SessionError, Step};
 use super::etw::wide;
 use super::journal;
 use super::program::Search;
@@ -211,39 +211,37 @@ fn list_threads() -> Result<Vec<(u32, u32)>, u32> {
 /// Lets a program run that was started suspended: resumes all its threads, of which it has one. It is an error if the
 /// system lists none.
 pub fn resume(pid: u32, mut guard: Guard) -> Result<(), SessionError> {
-    const DOING: &str = "start the program's first thread";
-    let threads = list_threads().map_err(|code| SessionError::call(DOING, code))?;
+    let threads = list_threads().map_err(|code| SessionError::call(Step::Resume, code))?;
     let mut has_run = false;
     for (thread, _) in threads.into_iter().filter(|(_, owner)| *owner == pid) {
         // SAFETY: no pointers.
         let thread = unsafe { OpenThread(THREAD_SUSPEND_RESUME, 0, thread) };
         if thread.is_null() {
-            return Err(SessionError::call(DOING, last_error()));
+            return Err(SessionError::call(Step::Resume, last_error()));
         }
         let thread = Owned(thread);
         // SAFETY: the handle is open.
         if unsafe { ResumeThread(thread.0) } == u32::MAX {
-            return Err(SessionError::call(DOING, last_error()));
+            return Err(SessionError::call(Step::Resume, last_error()));
         }
         guard.disarm();
         has_run = true;
     }
-    if has_run { Ok(()) } else { Err(SessionError::call(DOING, ERROR_NOT_FOUND)) }
+    if has_run { Ok(()) } else { Err(SessionError::call(Step::Resume, ERROR_NOT_FOUND)) }
 }
 
 /// Ends a process at once.
 pub(super) fn end(pid: u32) -> Result<(), SessionError> {
-    const DOING: &str = "end the program that was not let run";
     const EXIT_CODE: u32 = 1;
     // SAFETY: no pointers.
     let process = unsafe { OpenProcess(PROCESS_TERMINATE, 0, pid) };
     if process.is_null() {
-        return Err(SessionError::call(DOING, last_error()));
+        return Err(SessionError::call(Step::End, last_error()));
     }
     let process = Owned(process);
     // SAFETY: the handle is open.
     if unsafe { TerminateProcess(process.0, EXIT_CODE) } == 0 {
-        return Err(SessionError::call(DOING, last_error()));
+        return Err(SessionError::call(Step::End, last_error()));
     }
     Ok(())
 }
@@ -268,26 +266,25 @@ pub(super) struct Privilege {
 impl Privilege {
     /// Switches a privilege of this process on.
     pub(super) fn enable(name: &'static str) -> Result<Privilege, SessionError> {
-        const DOING: &str = "switch the privilege to sample on";
         let mut token: HANDLE = std::ptr::null_mut();
         // SAFETY: the handle's place lives through the call.
         let ok = unsafe {
             OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES | TOKEN_QUERY, &mut token)
         };
         if ok == 0 {
-            return Err(SessionError::call(DOING, last_error()));
+            return Err(SessionError::call(Step::EnablePrivilege, last_error()));
         }
         let token = Owned(token);
         let mut id = LUID::default();
         // SAFETY: the name ends with 0, and the id's place lives through the call.
         let ok = unsafe { LookupPrivilegeValueW(std::ptr::null(), wide(name).as_ptr(), &mut id) };
         if ok == 0 {
-            return Err(SessionError::call(DOING, last_error()));
+            return Err(SessionError::call(Step::EnablePrivilege, last_error()));
         }
         let privilege = Privilege { name, token, id };
         match privilege.set(SE_PRIVILEGE_ENABLED) {
             0 => Ok(privilege),
-            code => Err(SessionError::call(DOING, code)),
+            code => Err(SessionError::call(Step::EnablePrivilege, code)),
         }
     }
 

@@ -9,19 +9,19 @@ use windows_sys::Win32::Foundation::FILETIME;
 use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerformanceFrequency};
 use windows_sys::Win32::System::SystemInformation::GetSystemTimePreciseAsFileTime;
 
-use crate::etl::{Clock, ClockKind};
-use crate::event::{Pointer, Ticks};
-use crate::events::providers::{CLR, CLR_RUNDOWN, PERF_INFO};
+use crate::clock::{Clock, ClockKind, Ticks};
+use crate::event::Pointer;
 use crate::guid::Guid;
+use crate::guids::{CLR, CLR_RUNDOWN, PERF_INFO};
+use crate::origin::{Machine, Origin};
+use crate::sink::{Inventory, Sink};
 
 use super::consumer::{self, Consumer, LogHeader};
 use super::diagnosis::Phase;
 use super::error::{NO_SUCH_SESSION, SessionError};
-use super::host::Host;
 use super::interval::{self, InForce};
-use super::inventory::Inventory;
 use super::missing::Missing;
-use super::pipeline::{Counters, Feed, Pipeline, Rundown, Sink};
+use super::pipeline::{Counters, Feed, Pipeline, Rundown};
 use super::scope::Scope;
 use super::status::{Losses, Status};
 use super::undo::{Guard, Undo};
@@ -54,6 +54,7 @@ pub struct Recorder<S> {
 /// A flag that switches samples on. Windows knows two, and its documentation does not say which of them counts for a
 /// system-logger session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProfileFlag {
     /// 0x2 of group mask word 1 (PERF_PROFILE).
     Group,
@@ -81,9 +82,12 @@ struct Half {
 
 /// What is known when a recording has been started.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Started {
-    /// This machine.
-    pub host: Host,
+    /// This machine, and the clock of its events.
+    pub origin: Origin,
+    /// The sampling interval in force, in 100 ns.
+    pub interval: u32,
     /// The sampling interval that was asked for, in 100 ns.
     pub asked_interval: u32,
     /// Sessions of crashed runs that were stopped.
@@ -112,6 +116,7 @@ impl Whose<'_> {
 
 /// How far a recording is that ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ending {
     /// The programs that are listing their .NET code, by process id.
     pub listing: Vec<u32>,
@@ -121,6 +126,7 @@ pub struct Ending {
 
 /// A recording that has ended.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Stopped<S> {
     /// The sink; it has all events.
     pub sink: S,
@@ -173,7 +179,7 @@ const RUNDOWN_QUIET: Duration = Duration::from_millis(150);
 
 impl<S: Sink> Recorder<S> {
     /// Starts recording into the sink that `make` gives. Whatever fails, what was done before is undone.
-    pub fn start(options: &Options, make: impl FnOnce(&Host) -> S) -> Result<Recorder<S>, SessionError> {
+    pub fn start(options: &Options, make: impl FnOnce(&Origin) -> S) -> Result<Recorder<S>, SessionError> {
         process::enable_profile_privilege()?;
         let stale = running::stop_stale();
         let found = interval::find(stale.interval);
@@ -190,12 +196,13 @@ impl<S: Sink> Recorder<S> {
 
         let clock = clock(base, &header);
         let started = Started {
-            host: host(clock, &header, in_force),
+            origin: origin(clock, &header, in_force),
+            interval: in_force,
             asked_interval,
             stale: stale.stopped,
             missing: missing.into_iter().collect(),
         };
-        let pipeline = Pipeline::start(make(&started.host), (clock.frequency * WINDOW_SECONDS) as i64)
+        let pipeline = Pipeline::start(make(&started.origin), (clock.frequency * WINDOW_SECONDS) as i64)
             .map_err(|error| SessionError::Thread(error.to_string()))?;
         let counters = pipeline.counters();
         let profile = Profile { flag: ProfileFlag::Group, since: Instant::now(), other_tried: false };
@@ -228,12 +235,12 @@ impl<S: Sink> Recorder<S> {
     }
 
     fn kernel_feed(&self) -> Feed {
-        let observer = journal::observer("kernel", self.started.host.clock.frequency);
+        let observer = journal::observer("kernel", self.started.origin.clock.frequency);
         self.pipeline.feed().know(process::threads()).observed(observer)
     }
 
     fn clr_feed(&self) -> Feed {
-        self.pipeline.feed().observed(journal::observer("CLR", self.started.host.clock.frequency))
+        self.pipeline.feed().observed(journal::observer("CLR", self.started.origin.clock.frequency))
     }
 
     /// Starts the part that a recording can do without; of its two providers one is enough.
@@ -532,22 +539,26 @@ fn clock((base, base_utc): (Ticks, i64), header: &LogHeader) -> Clock {
         unsafe { QueryPerformanceFrequency(&mut ticks) };
         frequency = u64::try_from(ticks).unwrap_or(0).max(1);
     }
-    Clock { kind: ClockKind::Qpc, frequency, base, base_utc }
+    Clock { kind: ClockKind::Qpc, frequency, base, base_utc, utc_offset: None }
 }
 
-fn host(clock: Clock, header: &LogHeader, interval: u32) -> Host {
+/// What a merge adds to a recording comes from the machine itself.
+fn origin(clock: Clock, header: &LogHeader, interval: u32) -> Origin {
     let architecture = process::architecture();
     let variable = |name| std::env::var(name).ok();
-    Host {
-        clock,
+    let machine = Machine {
         processors: header.processors,
         os_build: header.os_build,
+        os_name: String::new(),
         // The header's own pointer size is wrong at times in live sessions.
         pointer: if matches!(architecture, 9 | 12) { Pointer::Bits64 } else { Pointer::Bits32 },
-        architecture,
+        architecture: Some(architecture),
         name: variable("COMPUTERNAME").unwrap_or_default(),
-        interval,
+    };
+    Origin {
+        interval: Some(interval),
         windows: variable("SystemRoot").unwrap_or_else(|| r"C:\Windows".to_owned()),
         volumes: process::volumes(),
+        ..Origin::new(clock, machine)
     }
 }

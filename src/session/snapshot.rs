@@ -20,8 +20,8 @@ use windows_sys::Win32::System::Threading::{
 use crate::bytes::Reader;
 use crate::event::Ticks;
 use crate::mmap;
+use crate::sink::{Inventory, Loaded, Running};
 
-use super::inventory::{Inventory, Loaded, Running};
 use super::process::{self, Owned, Privilege};
 
 /// Asks the system what runs. What it does not say is left out: the kernel's own lists have it, if they come.

@@ -13,7 +13,8 @@ use windows_sys::Win32::System::Registry::{
 use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, OpenProcessToken};
 
-use super::access::windows::{caller, holds_privilege};
+use crate::access::windows::{caller, holds_privilege};
+
 use super::etw::wide;
 use super::process;
 

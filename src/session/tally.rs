@@ -6,9 +6,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::event::Event;
-use crate::events::kernel::Kernel;
-use crate::events::providers::{PERF_INFO, THREAD};
-use crate::events::{Decoded, decode};
+use crate::guids::{PERF_INFO, THREAD};
 
 /// Samples, by whose they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,12 +56,14 @@ impl Tally {
         if !is_sample && event.provider != THREAD {
             return;
         }
-        match decode(event) {
-            Ok(Decoded::Kernel(Kernel::Sample(sample))) => self.sample(sample.tid),
-            Ok(Decoded::Kernel(Kernel::Thread(thread))) => self.thread(thread.tid, thread.pid),
-            // A sample that cannot be read is one all the same.
-            _ if is_sample => self.counted.all += 1,
-            _ => {}
+        if is_sample {
+            match sampled_thread(event) {
+                Some(tid) => self.sample(tid),
+                // A sample that cannot be read is one all the same.
+                None => self.counted.all += 1,
+            }
+        } else if let Some((tid, pid)) = named_thread(event) {
+            self.thread(tid, pid);
         }
     }
 
@@ -93,6 +93,24 @@ impl Tally {
             *all.by_process.entry(pid).or_default() += samples;
         }
     }
+}
+
+/// The thread of a sample, which stands behind the address.
+fn sampled_thread(event: &Event<'_>) -> Option<u32> {
+    let mut reader = event.reader();
+    event.pointer.read(&mut reader)?;
+    reader.u32()
+}
+
+/// The thread and its process that an event of its life names. Only these two are of use here, and a callback reads no
+/// more than it needs.
+fn named_thread(event: &Event<'_>) -> Option<(u32, u32)> {
+    if !matches!(event.opcode, 1..=4) {
+        return None;
+    }
+    let mut reader = event.reader();
+    let (first, second) = (reader.u32()?, reader.u32()?);
+    Some(if event.version == 0 { (first, second) } else { (second, first) })
 }
 
 #[cfg(test)]

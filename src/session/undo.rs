@@ -5,10 +5,10 @@
 //! Ctrl-C undo everything from its own thread before the process ends.
 
 use std::mem;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError, mpsc};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, mpsc};
 use std::time::{Duration, Instant};
 
-use super::error::{NO_SUCH_SESSION, SET_INTERVAL, SessionError};
+use super::error::{NO_SUCH_SESSION, SessionError, Step};
 use super::{etw, interval, process};
 
 /// One thing to undo.
@@ -26,6 +26,14 @@ pub enum Undo {
 static ACTING: Mutex<()> = Mutex::new(());
 /// What is to be undone, in the order in which it was done. Never held during a call of the system.
 static PENDING: Mutex<Vec<Undo>> = Mutex::new(Vec::new());
+
+static REPORT: OnceLock<fn(&Undo, &SessionError)> = OnceLock::new();
+
+/// From now on `report` is called with whatever cannot be undone, and why: on any thread, perhaps the last thing that
+/// happens in this process. Only the first one counts.
+pub fn on_failure(report: fn(&Undo, &SessionError)) {
+    let _ = REPORT.set(report);
+}
 
 fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,7 +63,7 @@ impl Guard {
                 if let Undo::Session(_) = undo
                     && let Err(second) = run_within(&undo, PATIENCE)
                 {
-                    eprintln!("warning: {}{}", second.cause(), remains(&undo));
+                    report(&undo, &second);
                 }
                 forget(&undo);
                 Err(error)
@@ -94,19 +102,15 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if let Err(error) = self.undo() {
-            eprintln!("warning: {}{}", error.cause(), remains(&self.0));
+            report(&self.0, &error);
             forget(&self.0);
         }
     }
 }
 
-fn remains(undo: &Undo) -> String {
-    match undo {
-        Undo::Session(name) => {
-            format!("; the session may still run, and `etwprof sessions --stop {name}` stops it")
-        }
-        Undo::Interval(_) => "; it stays as it is until the system starts again".to_owned(),
-        Undo::Program(pid) => format!("; process {pid} is left, and has not run"),
+fn report(undo: &Undo, why: &SessionError) {
+    if let Some(report) = REPORT.get() {
+        report(undo, why);
     }
 }
 
@@ -122,11 +126,11 @@ fn run(undo: &Undo) -> Result<(), SessionError> {
 }
 
 /// What `run` does, for the case that it does not come back.
-fn doing(undo: &Undo) -> &'static str {
+fn step(undo: &Undo) -> Step {
     match undo {
-        Undo::Session(_) => "stop a session",
-        Undo::Interval(_) => SET_INTERVAL,
-        Undo::Program(_) => "end the program that was not let run",
+        Undo::Session(_) => Step::Stop,
+        Undo::Interval(_) => Step::SetInterval,
+        Undo::Program(_) => Step::End,
     }
 }
 
@@ -163,8 +167,8 @@ fn run_all(all: Vec<Undo>, patience: Duration) -> Vec<(Undo, SessionError)> {
         failed.extend(result.err().map(|error| (undo, error)));
     }
     failed.extend(open.into_iter().map(|undo| {
-        let doing = doing(&undo);
-        (undo, SessionError::NoAnswer { doing })
+        let step = step(&undo);
+        (undo, SessionError::NoAnswer { step })
     }));
     failed
 }
@@ -195,7 +199,7 @@ pub(super) fn everything() {
         again.push(interval);
     }
     for (undo, error) in run_all(again, STEP) {
-        eprintln!("warning: {}{}", error.cause(), remains(&undo));
+        report(&undo, &error);
     }
     mem::forget(acting);
 }

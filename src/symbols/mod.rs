@@ -1,40 +1,40 @@
 //! From a module and an address in it to the functions there.
 //!
-//! Where the files come from: a [`path::SymbolPath`] says where to look, a [`key::FileKey`] what for, and a
-//! [`store::Store`] finds it there, on this machine or on a symbol server, or says in a [`lookup::Lookup`] why not.
+//! | room | its job |
+//! |---|---|
+//! | [`find`] | the files: on this machine, in stores and caches, on symbol servers |
+//! | [`read`] | what images and symbol files say of an address |
+//! | [`resolver`] | both for the modules of a trace, with a [`Verdict`] on each |
 //!
-//! What they say: [`pe`] reads images, [`debug_id`] says which symbol file belongs to which image, [`native`] names
-//! the addresses of native code, [`managed`] names precompiled .NET code and makes .NET names readable.
-//!
-//! [`resolver`] brings both together for a trace; a [`verdict::Verdict`] says for each module what came of it.
+//! `read` knows nothing of where files come from; `find` reads only what shows which build a file is of. Neither knows
+//! of a trace. What is named here is meant to be used; the modules below are public for tests and tools, and may
+//! change.
 
-mod archive;
-pub mod beside;
-pub mod cabinet;
-mod cache;
-pub mod debug_id;
-mod download;
-mod failures;
-pub mod identity;
-pub mod key;
-mod limits;
-pub mod lookup;
-pub mod managed;
+pub mod find;
+pub mod il_images;
+pub mod il_pdbs;
+pub mod image_facts;
+pub mod local_images;
 mod named;
 mod names;
-pub mod native;
 mod parallel;
-pub mod path;
-pub mod pe;
-pub mod precompiled;
+pub mod read;
 pub mod resolver;
-mod search;
-mod server;
-pub mod sources;
-pub mod store;
-mod tree;
+mod url;
 pub mod verdict;
 
-pub use limits::Limits;
-pub use managed::source::SourceLine;
-pub use names::{Function, FunctionName, IlPlace, Names, Precompiled, Unnamed, Wanted};
+pub use find::lookup::{Attempt, Lookup, Outcome};
+pub use find::options::StoreOptions;
+pub use find::path::SymbolPath;
+pub use find::request::Progress;
+pub use find::store::Store;
+pub use il_pdbs::IlPdbReport;
+pub use names::{Certainty, Function, FunctionName, Hit, IlPlace, Names, Siblings, Unnamed, Wanted};
+pub use read::dotnet::lines::{SourceLine, il_offset};
+pub use read::limits::Limits;
+pub use read::location::Evidence;
+pub(crate) use read::spelling::method::outer_type;
+pub use read::spelling::method::{RawName, distinct};
+pub use read::spelling::native::short as short_name;
+pub use resolver::{ModuleReport, Symbols};
+pub use verdict::Verdict;

@@ -4,61 +4,90 @@
 //! texts, functions and chains of functions are each stored once: memory grows with the symbols and with the
 //! addresses, and not with one times the other.
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use hashbrown::HashTable;
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::names::{Function, FunctionName, Precompiled};
-use super::native::{Location, Source};
+use super::names::{Certainty, Function, FunctionName, Siblings};
+use super::read::location::{Evidence, Location};
+use super::read::spelling::method::RawName;
+use crate::interned::Interned;
 use crate::prefix_tree::{NodeId, PrefixTree};
 
 /// Functions by RVA.
 #[derive(Debug, Default)]
 pub(super) struct Named {
     by_rva: FxHashMap<u64, NodeId>,
+    /// Of addresses without a name: where their function begins, or its token.
+    nameless: FxHashMap<u64, NodeId>,
     /// Chains of numbers of functions, outermost first.
     chains: PrefixTree<u32>,
-    functions: Vec<Function>,
-    numbers: HashTable<u32>,
+    functions: Interned<Function>,
     texts: FxHashSet<Arc<str>>,
-    methods: FxHashSet<Arc<Precompiled>>,
+    methods: FxHashSet<Arc<RawName>>,
+    /// Methods of the same types, whether an address is named by them or not.
+    pub(super) siblings: Vec<Siblings>,
 }
 
 impl Named {
     /// Names an address.
     pub(super) fn insert(&mut self, rva: u64, location: Location) {
-        let Location { function, method, file, line, inlined, approximate, source, .. } = location;
-        let ready_to_run = source == Source::R2r;
-        let name = match method {
-            Some(name) => FunctionName::Method(self.method(Precompiled {
-                name: Arc::unwrap_or_clone(name),
-                ready_to_run,
-                shared: ready_to_run && approximate,
-            })),
-            None => FunctionName::Text(self.text(function)),
+        let Location {
+            function, method, definition, offset, file, line, inlined, approximate, evidence, ..
+        } = location;
+        let name = match (method, &definition) {
+            (Some(name), _) => FunctionName::Method(self.method(name)),
+            (None, Some(definition)) => FunctionName::Token(definition.token),
+            (None, None) => FunctionName::Native(self.text(function)),
         };
-        let approximate = approximate && !ready_to_run;
+        let certainty = match (approximate, evidence) {
+            (false, _) => Certainty::Exact,
+            (true, Evidence::R2r | Evidence::Token) => Certainty::Shared,
+            (true, _) => Certainty::Nearest,
+        };
+        let assembly = definition.map(|definition| self.shared(definition.assembly));
         let file = file.map(|file| self.text(file));
-        let mut node = self.child(None, Function { name, file, line, inlined: false, approximate });
+        let start = rva.checked_sub(u64::from(offset)).and_then(|start| u32::try_from(start).ok());
+        let outermost = Function { name, evidence, certainty, assembly, file, line, start, inlined: false };
+        let mut node = self.child(None, outermost);
         for call in inlined.into_iter().rev() {
             let function = Function {
-                name: FunctionName::Text(self.text(call.function)),
+                name: FunctionName::Native(self.text(call.function)),
+                evidence,
+                certainty: Certainty::Exact,
+                assembly: None,
                 file: call.file.map(|file| self.text(file)),
                 line: call.line,
+                start: None,
                 inlined: true,
-                approximate: false,
             };
             node = self.child(Some(node), function);
         }
-        self.by_rva.insert(rva, node);
+        match evidence.is_name() {
+            true => self.by_rva.insert(rva, node),
+            false => self.nameless.insert(rva, node),
+        };
+    }
+
+    /// Notes where the function of an address begins that has no name.
+    pub(super) fn insert_start(&mut self, rva: u64, start: u32) {
+        let name = FunctionName::Start(start);
+        let (evidence, certainty) = (Evidence::FunctionTable, Certainty::Exact);
+        let (assembly, file, line, start) = (None, None, None, Some(start));
+        let function = Function { name, evidence, certainty, assembly, file, line, start, inlined: false };
+        let node = self.child(None, function);
+        self.nameless.insert(rva, node);
+    }
+
+    /// The outermost types of its methods.
+    pub(super) fn types(&self) -> FxHashSet<String> {
+        self.methods.iter().map(|method| method.outer_type().to_owned()).collect()
     }
 
     /// The functions at an address, outermost first.
     pub(super) fn get(&self, rva: u64) -> Vec<&Function> {
-        let Some(node) = self.by_rva.get(&rva) else { return Vec::new() };
-        let functions = self.chains.path(*node).filter_map(|number| self.functions.get(number as usize));
+        let Some(node) = self.by_rva.get(&rva).or_else(|| self.nameless.get(&rva)) else { return Vec::new() };
+        let functions = self.chains.path(*node).filter_map(|number| self.functions.get(number));
         let mut functions: Vec<_> = functions.collect();
         functions.reverse();
         functions
@@ -75,36 +104,29 @@ impl Named {
     }
 
     fn child(&mut self, parent: Option<NodeId>, function: Function) -> NodeId {
-        let functions = &mut self.functions;
-        let hash = FxBuildHasher.hash_one(&function);
-        let known = self.numbers.entry(
-            hash,
-            |number| functions.get(*number as usize) == Some(&function),
-            |number| functions.get(*number as usize).map_or(0, |function| FxBuildHasher.hash_one(function)),
-        );
-        let number = *known
-            .or_insert_with(|| {
-                functions.push(function);
-                (functions.len() - 1) as u32
-            })
-            .get();
+        let number = self.functions.number(function);
         self.chains.child(parent, number)
     }
 
     fn text(&mut self, text: String) -> Arc<str> {
-        if let Some(known) = self.texts.get(text.as_str()) {
+        match self.texts.get(text.as_str()) {
+            Some(known) => Arc::clone(known),
+            None => self.shared(text.into()),
+        }
+    }
+
+    fn shared(&mut self, text: Arc<str>) -> Arc<str> {
+        if let Some(known) = self.texts.get(&text) {
             return Arc::clone(known);
         }
-        let text: Arc<str> = text.into();
         self.texts.insert(Arc::clone(&text));
         text
     }
 
-    fn method(&mut self, method: Precompiled) -> Arc<Precompiled> {
+    fn method(&mut self, method: Arc<RawName>) -> Arc<RawName> {
         if let Some(known) = self.methods.get(&method) {
             return Arc::clone(known);
         }
-        let method = Arc::new(method);
         self.methods.insert(Arc::clone(&method));
         method
     }
@@ -113,19 +135,21 @@ impl Named {
 #[cfg(test)]
 mod tests {
     use super::Named;
-    use crate::symbols::native::{InlinedFunction, Location, Source};
+    use crate::symbols::read::location::{Definition, Evidence, InlinedFunction, Location};
 
-    fn location(inlined: &[&str], line: u32) -> Location {
+    /// In a function that begins at 0x100.
+    fn location(rva: u64, inlined: &[&str], line: u32) -> Location {
         let call = |name: &&str| InlinedFunction { function: (*name).to_owned(), file: None, line: Some(1) };
         Location {
             function: "outer".to_owned(),
             method: None,
-            offset: 0,
+            definition: None,
+            offset: rva as u32 - 0x100,
             file: Some("outer.c".to_owned()),
             line: Some(line),
             inlined: inlined.iter().map(call).collect(),
             left_out: 0,
-            source: Source::Dwarf,
+            evidence: Evidence::Dwarf,
             approximate: false,
         }
     }
@@ -133,30 +157,41 @@ mod tests {
     #[test]
     fn what_addresses_share_is_stored_once() {
         let mut named = Named::default();
-        for rva in 0..1000 {
+        for rva in 0x100..1000 {
             // Innermost first.
-            named.insert(rva, location(&["c", "b", "a"], 7));
+            named.insert(rva, location(rva, &["c", "b", "a"], 7));
         }
-        named.insert(1000, location(&["d", "b", "a"], 7));
-        named.insert(1001, location(&[], 8));
-        let text = |rva| {
+        named.insert(1000, location(1000, &["d", "b", "a"], 7));
+        named.insert(1001, location(1001, &[], 8));
+        let text = |named: &Named, rva| {
             let functions = named.get(rva);
-            functions.iter().map(|f| format!("{:?} {:?} {}", f.name, f.line, f.inlined)).collect::<Vec<_>>()
+            functions
+                .iter()
+                .map(|f| format!("{:?} {:?} {:?} {}", f.name, f.start, f.line, f.inlined))
+                .collect::<Vec<_>>()
         };
         assert_eq!(
-            text(999),
+            text(&named, 999),
             [
-                r#"Text("outer") Some(7) false"#,
-                r#"Text("a") Some(1) true"#,
-                r#"Text("b") Some(1) true"#,
-                r#"Text("c") Some(1) true"#,
+                r#"Native("outer") Some(256) Some(7) false"#,
+                r#"Native("a") None Some(1) true"#,
+                r#"Native("b") None Some(1) true"#,
+                r#"Native("c") None Some(1) true"#,
             ]
         );
-        assert_eq!(text(1000)[3], r#"Text("d") Some(1) true"#);
-        assert_eq!(text(1001), [r#"Text("outer") Some(8) false"#]);
-        assert!(text(1002).is_empty());
-        assert_eq!((named.len(), named.functions.len(), named.chains.len()), (1002, 6, 6));
-        // outer, outer.c, a, b, c, d.
-        assert_eq!(named.texts.len(), 6);
+        assert_eq!(text(&named, 1000)[3], r#"Native("d") None Some(1) true"#);
+        assert_eq!(text(&named, 1001), [r#"Native("outer") Some(256) Some(8) false"#]);
+        assert!(text(&named, 1002).is_empty());
+        assert_eq!((named.len(), named.functions.len(), named.chains.len()), (746, 6, 6));
+        named.insert_start(1002, 0x1f0);
+        assert_eq!(text(&named, 1002), ["Start(496) Some(496) None false"]);
+        assert_eq!((named.len(), named.contains(1002)), (746, false), "a start is no name");
+        let assembly = "System.Linq".into();
+        let definition = Some(Definition { assembly, token: 0x0600_00DC });
+        named.insert(1003, Location { definition, evidence: Evidence::Token, ..location(1003, &[], 9) });
+        assert_eq!(text(&named, 1003), ["Token(100663516) Some(256) Some(9) false"]);
+        assert_eq!((named.len(), named.contains(1003)), (746, false), "nor is a token");
+        // outer, outer.c, a, b, c, d, System.Linq.
+        assert_eq!(named.texts.len(), 7);
     }
 }

@@ -1,13 +1,11 @@
 //! What symbols say of a code address.
 
-use std::cell::RefCell;
-use std::hash::Hash;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
-use super::managed::RawName;
-use super::managed::source::SourceLine;
+use super::read::dotnet::lines::SourceLine;
+use super::read::location::Evidence;
+use super::read::spelling::method::RawName;
 use crate::trace::ModuleId;
 use crate::trace::code::ManagedModuleId;
 
@@ -16,34 +14,48 @@ use crate::trace::code::ManagedModuleId;
 pub struct Function {
     /// Its name.
     pub name: FunctionName,
+    /// How it was found.
+    pub evidence: Evidence,
+    /// How sure the name is.
+    pub certainty: Certainty,
+    /// The simple name of the assembly that defines a .NET method, where it is known and not the image's own.
+    pub assembly: Option<Arc<str>>,
     /// The source file.
     pub file: Option<Arc<str>>,
     /// The line in it.
     pub line: Option<u32>,
+    /// The RVA where its code begins, or that part of it; `None` where that is not known, and of an inlined function.
+    pub start: Option<u32>,
     /// True for a function that was inlined into the one before it.
     pub inlined: bool,
-    /// True for the nearest name before the address, without proof that the code is its.
-    pub approximate: bool,
 }
 
 /// A function's name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum FunctionName {
     /// As it is shown.
     Text(Arc<str>),
-    /// Of a .NET method. Which readable form is enough depends on the other methods that are shown.
-    Method(Arc<Precompiled>),
+    /// Of native code, exactly as its symbols have it; [`short_name`](super::short_name) is for people.
+    Native(Arc<str>),
+    /// Of a .NET method. Which readable form is enough depends on the other methods of its module.
+    Method(Arc<RawName>),
+    /// Of a .NET method of which only the metadata token is known.
+    Token(u32),
+    /// None: a function that begins at this RVA, by what the image itself shows.
+    Start(u32),
 }
 
-/// A .NET method in a precompiled image.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Precompiled {
-    /// Its name, as the runtime writes it.
-    pub name: RawName,
-    /// Compiled by ReadyToRun; else by NGEN.
-    pub ready_to_run: bool,
-    /// Other methods have the same code, and this is the first of them.
-    pub shared: bool,
+/// How sure it is that the code at an address is the named function's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Certainty {
+    /// The evidence covers the address.
+    #[default]
+    Exact,
+    /// The nearest name before the address, without proof that the code is its.
+    Nearest,
+    /// Several functions have the same code, and this is the first of them.
+    Shared,
 }
 
 /// Names code addresses of modules.
@@ -54,10 +66,25 @@ pub trait Names {
     /// `rva` is the address to look up: of a return address, the byte before it.
     fn functions(&self, module: ModuleId, rva: u64) -> Vec<&Function>;
 
+    /// Other .NET methods in the image of `module`, of the types of those that it names: what a short name must differ
+    /// from.
+    fn siblings(&self, _module: ModuleId) -> &[Siblings] {
+        &[]
+    }
+
     /// The source line of a place in the IL of a module; `None` if nothing is known.
     fn source(&self, _module: ManagedModuleId, _place: IlPlace) -> Option<&SourceLine> {
         None
     }
+}
+
+/// .NET methods of one assembly in an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Siblings {
+    /// The assembly's simple name; `None` for the image's own.
+    pub assembly: Option<Arc<str>>,
+    /// Their names.
+    pub methods: Vec<RawName>,
 }
 
 /// A place in the IL of a .NET method.
@@ -79,44 +106,24 @@ impl Names for Unnamed {
     }
 }
 
-/// Knows no names, and remembers what was asked: what symbols are needed for.
-#[derive(Debug, Default)]
+/// What symbols are needed for.
+#[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    addresses: RefCell<Asked<ModuleId, u64>>,
-    places: RefCell<Asked<ManagedModuleId, IlPlace>>,
+    /// All samples: what shares are of.
+    pub samples: u64,
+    /// The modules that samples hit.
+    pub hits: Vec<Hit>,
+    /// Places in the IL of .NET methods whose lines are wanted, in order.
+    pub lines: BTreeMap<ManagedModuleId, Vec<IlPlace>>,
 }
 
-type Asked<Module, Place> = FxHashMap<Module, FxHashSet<Place>>;
-
-impl Names for Wanted {
-    fn functions(&self, module: ModuleId, rva: u64) -> Vec<&Function> {
-        self.addresses.borrow_mut().entry(module).or_default().insert(rva);
-        Vec::new()
-    }
-
-    fn source(&self, module: ManagedModuleId, place: IlPlace) -> Option<&SourceLine> {
-        self.places.borrow_mut().entry(module).or_default().insert(place);
-        None
-    }
-}
-
-impl Wanted {
-    /// The addresses by image, in order.
-    pub fn addresses(&self) -> FxHashMap<ModuleId, Vec<u64>> {
-        sorted(&self.addresses.borrow())
-    }
-
-    /// The places in IL by module, in order.
-    pub fn places(&self) -> FxHashMap<ManagedModuleId, Vec<IlPlace>> {
-        sorted(&self.places.borrow())
-    }
-}
-
-fn sorted<M: Copy + Eq + Hash, P: Copy + Ord>(asked: &Asked<M, P>) -> FxHashMap<M, Vec<P>> {
-    let sorted = |places: &FxHashSet<P>| {
-        let mut places: Vec<P> = places.iter().copied().collect();
-        places.sort_unstable();
-        places
-    };
-    asked.iter().map(|(module, places)| (*module, sorted(places))).collect()
+/// A module that samples hit.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    /// The module.
+    pub module: ModuleId,
+    /// Samples with a frame in it.
+    pub samples: u64,
+    /// The addresses to name, as RVAs, in order.
+    pub rvas: Vec<u64>,
 }

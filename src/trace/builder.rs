@@ -1,43 +1,33 @@
 //! Events, one after another, into a [`Trace`].
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashSet;
 
-use crate::etl::{Clock, Recording};
-use crate::event::{Event, Kind, NO_ID, Pointer, Ticks};
-use crate::events::kernel::{self, Kernel, KernelSpace, Phase, SysConfig};
-use crate::events::providers::{
-    IMAGE_ID, KERNEL_EVENT_TRACING, META_DATA, STACK_WALK, SYS_CONFIG, SYSTEM_CONFIG, WIN_SAT,
-};
+use crate::clock::{Clock, Ticks};
+use crate::etl::digest::{BufferAt, InOrder, RecordAt};
+use crate::event::{Event, Kind, NO_ID, Pointer};
+use crate::events::kernel::{self, Kernel, Phase, StackWalk, SysConfig};
 use crate::events::{Decoded, decode};
-use crate::session::{Host, Inventory, Sink};
+use crate::guids::KERNEL_EVENT_TRACING;
+use crate::interned::Interned;
+use crate::origin::{KernelSpace, Machine, Origin};
+use crate::sink::{Inventory, Sink};
 
+use super::Trace;
 use super::accounting::Lost;
+use super::awaiting::{Awaiting, Fact, Keep, Owner};
 use super::code::Collector;
+use super::digest::{Buffers, Digest, Item, Worker, may_own_stack};
 use super::images::Images;
 use super::inventory::Before;
-use super::join::{Join, RawSample};
+use super::join::Join;
+use super::kept::{CounterSource, Kept};
 use super::lifetimes::EARLY_SECONDS;
 use super::mappings::Mappings;
 use super::paths::Paths;
 use super::processes::{Process, ProcessId, Processes, Threads};
-use super::{Context, Sample, Trace};
-
-/// The machine that recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// Logical processors.
-    pub processors: u32,
-    /// The build number of the operating system.
-    pub os_build: u32,
-    /// The product's name, where the trace was merged on the machine; else empty.
-    pub os_name: String,
-    /// The pointer width.
-    pub pointer: Pointer,
-    /// The processor's architecture: 0 x86, 9 x64, 12 ARM64; `None` where nothing tells it.
-    pub architecture: Option<u16>,
-    /// The machine's name; empty where nothing tells it.
-    pub name: String,
-}
+use super::sample::{Context, Runner, RunnerId, Sample, Stack, StackId};
 
 /// Takes events in order of time and makes a [`Trace`] of them.
 #[derive(Debug)]
@@ -52,12 +42,36 @@ pub struct Builder {
     join: Join,
     /// Each sampling interval in 100 ns, with the number of samples before it.
     intervals: Vec<(usize, u32)>,
+    /// What is counted beside the timer, by the source's number.
+    sources: BTreeMap<u32, CounterSource>,
+    counter_samples: u64,
     events: u64,
     bytes: u64,
     lost: Lost,
     pub(super) before: Before,
     span: Option<(Ticks, Ticks)>,
     kernel: KernelSpace,
+}
+
+impl InOrder<Buffers> for Builder {
+    fn buffer(&mut self, buffer: &BufferAt, digest: &mut Digest) {
+        self.count(digest.events, digest.bytes, buffer.span);
+        self.join.begin(buffer, digest, self.intervals.len());
+    }
+
+    #[inline]
+    fn item(&mut self, item: Item, record: &RecordAt<'_>) {
+        self.join.at(record.place);
+        let at = (record.place.time, record.processor);
+        match item {
+            Item::Sample(sample, pointer) => self.sample(sample, pointer, at),
+            Item::Fragment(fragment) => self.join.digested(&fragment, at, || match decode(&record.event()) {
+                Ok(Decoded::Kernel(Kernel::StackWalk(StackWalk::Stack { frames, .. }))) => Some(frames),
+                _ => None,
+            }),
+            Item::Record => self.take(&record.event()),
+        }
+    }
 }
 
 impl Sink for Builder {
@@ -83,73 +97,40 @@ const SYSTEM_PID: u32 = 4;
 const SET_INTERVAL: u8 = 72;
 
 impl Builder {
-    /// A builder for a recording with this clock on this machine.
-    pub fn new(clock: Clock, machine: Machine) -> Self {
-        Builder::with_kernel(clock, machine, KernelSpace::default())
-    }
-
-    fn with_kernel(clock: Clock, machine: Machine, kernel: KernelSpace) -> Self {
-        let early = clock.ticks(EARLY_SECONDS);
+    /// A builder for the events of this origin.
+    pub fn new(origin: &Origin) -> Self {
+        let early = origin.clock.ticks(EARLY_SECONDS);
+        let losses = origin.losses;
+        let lost = Lost {
+            events: losses.events,
+            buffers: losses.buffers,
+            sequence_gaps: losses.sequence_gaps,
+            ..Lost::default()
+        };
+        let mut paths = Paths::default();
+        paths.set_windows(origin.windows.clone());
+        for (device, drive) in &origin.volumes {
+            paths.add_volume(device.clone(), drive.clone());
+        }
         Builder {
-            clock,
-            images: Images::new(machine.pointer, kernel),
-            machine,
-            paths: Paths::default(),
+            clock: origin.clock,
+            images: Images::new(origin.machine.pointer, origin.kernel),
+            machine: origin.machine.clone(),
+            paths,
             processes: Processes::new(early),
             threads: Threads::new(early),
             code: Collector::default(),
-            join: Join::new(kernel),
-            intervals: Vec::new(),
+            join: Join::new(origin.kernel),
+            intervals: origin.interval.map(|interval| (0, interval)).into_iter().collect(),
+            sources: BTreeMap::new(),
+            counter_samples: 0,
             events: 0,
             bytes: 0,
-            lost: Lost::default(),
+            lost,
             before: Before::default(),
             span: None,
-            kernel,
+            kernel: origin.kernel,
         }
-    }
-
-    /// A builder for what `recording` says of itself.
-    pub fn for_recording(recording: &Recording) -> Self {
-        let header = recording.header();
-        let machine = Machine {
-            processors: header.processors,
-            os_build: header.os_build,
-            os_name: String::new(),
-            pointer: header.pointer,
-            architecture: None,
-            name: String::new(),
-        };
-        let kernel = match header.pointer {
-            Pointer::Bits32 => kernel_space(recording),
-            Pointer::Bits64 => KernelSpace::default(),
-        };
-        let mut builder = Builder::with_kernel(recording.clock(), machine, kernel);
-        for file in recording.files() {
-            builder.lost.events += u64::from(file.header().events_lost);
-            builder.lost.buffers += u64::from(file.header().buffers_lost);
-            builder.lost.sequence_gaps = builder.lost.sequence_gaps.saturating_add(file.sequence_gaps());
-        }
-        builder
-    }
-
-    /// A builder for the events of a live session. What a merge adds to a recording comes from the machine itself.
-    pub fn for_session(host: &Host) -> Self {
-        let machine = Machine {
-            processors: host.processors,
-            os_build: host.os_build,
-            os_name: String::new(),
-            pointer: host.pointer,
-            architecture: Some(host.architecture),
-            name: host.name.clone(),
-        };
-        let mut builder = Builder::new(host.clock, machine);
-        builder.intervals.push((0, host.interval));
-        builder.paths.set_windows(host.windows.clone());
-        for (device, drive) in &host.volumes {
-            builder.paths.add_volume(device.clone(), drive.clone());
-        }
-        builder
     }
 
     /// Keeps the samples of processes with these ids only: others are dropped as soon as their stack names them, and
@@ -158,12 +139,42 @@ impl Builder {
         self.join.keep_only(pids);
     }
 
+    /// Keeps idle samples with their stacks too, like any others, and counts none as idle. To be called before the first
+    /// event.
+    pub fn keep_idle(&mut self) {
+        self.join.keep_idle();
+    }
+
+    /// Keeps these events with their stacks, too. To be called before the first event.
+    pub fn keep(&mut self, keep: Keep) {
+        self.join.keep(keep);
+    }
+
     /// Takes one event.
     pub fn event(&mut self, event: &Event<'_>) {
-        self.events += 1;
-        self.bytes += event.payload.len() as u64;
-        let (first, last) = self.span.unwrap_or((event.time, event.time));
-        self.span = Some((first.min(event.time), last.max(event.time)));
+        self.count(1, event.payload.len() as u64, (event.time, event.time));
+        self.take(event);
+    }
+
+    /// What digests the buffers of a recording: the builder is then an [`InOrder`] of it. Call this after
+    /// `keep`, `keep_idle` and `keep_only`.
+    pub fn buffers(&self) -> Buffers {
+        self.join.buffers()
+    }
+
+    /// Takes over the stacks of the threads that digested buffers.
+    pub fn graft(&mut self, workers: Vec<Worker>) {
+        self.join.graft(workers);
+    }
+
+    fn count(&mut self, events: u64, bytes: u64, span: (Ticks, Ticks)) {
+        self.events += events;
+        self.bytes += bytes;
+        let (first, last) = self.span.unwrap_or(span);
+        self.span = Some((first.min(span.0), last.max(span.1)));
+    }
+
+    fn take(&mut self, event: &Event<'_>) {
         match decode(event) {
             Ok(Decoded::Kernel(kernel)) => self.kernel(&kernel, event),
             Ok(Decoded::Clr(clr)) => {
@@ -181,7 +192,7 @@ impl Builder {
                 {
                     self.join.late_user_stack(event, frames);
                 }
-                if may_own_stack(event) {
+                if may_own_stack(event.provider) {
                     self.join.note(event.time, event.tid);
                 }
             }
@@ -189,20 +200,29 @@ impl Builder {
         }
     }
 
+    #[inline]
+    fn sample(&mut self, sample: kernel::Sample, pointer: Pointer, at: (Ticks, u16)) {
+        self.join.sample(sample, pointer, at, self.intervals.len());
+        if self.join.is_sweep_due() {
+            let before = self.join.sweep();
+            let left = self.join.samples.len();
+            for (samples, _) in &mut self.intervals {
+                *samples = before.get(*samples).map_or(left, |before| *before as usize);
+            }
+        }
+    }
+
     fn kernel(&mut self, decoded: &Kernel<'_>, event: &Event<'_>) {
         match decoded {
-            Kernel::Sample(sample) => {
-                self.join.sample(*sample, event, self.intervals.len());
-                if self.join.is_sweep_due() {
-                    let before = self.join.sweep();
-                    let left = self.join.samples.len();
-                    for (samples, _) in &mut self.intervals {
-                        *samples = before.get(*samples).map_or(left, |before| *before as usize);
-                    }
-                }
-            }
+            Kernel::Sample(sample) => self.sample(*sample, event.pointer, (event.time, event.processor)),
             Kernel::StackWalk(walk) => self.join.stack_walk(walk, event),
-            Kernel::ContextSwitch(switch) => self.join.note(event.time, switch.new_tid),
+            Kernel::ContextSwitch(switch) => self.join.other(Fact::Switch(*switch), event),
+            Kernel::ReadyThread(ready) => self.join.other(Fact::Ready(*ready), event),
+            Kernel::PageFault(fault) => self.join.other(Fact::Fault(*fault), event),
+            Kernel::CounterSample(sample) => {
+                self.counter_samples += 1;
+                self.join.other(Fact::Counter(*sample), event);
+            }
             Kernel::Process(process) => {
                 self.listed(process.phase);
                 if process.phase == Phase::Start {
@@ -231,6 +251,7 @@ impl Builder {
             }
             Kernel::ImageId(id) => self.images.identity(id, event.time),
             Kernel::ProfileInterval(interval) if interval.source == 0 && interval.interval > 0 => {
+                self.join.interval_changes(self.intervals.len());
                 // A change tells what was in force before it; the rundown tells what is.
                 if self.intervals.is_empty() && event.opcode == SET_INTERVAL && interval.old_interval > 0 {
                     self.intervals.push((0, interval.old_interval));
@@ -250,7 +271,15 @@ impl Builder {
                 kernel::Lost::Event => self.lost.events += 1,
                 kernel::Lost::Buffer | kernel::Lost::File => self.lost.buffers += 1,
             },
-            Kernel::ReadyThread(_) | Kernel::Interrupt(_) | Kernel::ProfileInterval(_) => {
+            Kernel::ProfileInterval(interval) if interval.source != 0 => {
+                let source = self.sources.entry(interval.source).or_default();
+                source.interval = interval.interval;
+                if !interval.name.is_empty() {
+                    source.name = interval.name.to_string();
+                }
+                self.join.note(event.time, event.tid);
+            }
+            Kernel::Interrupt(_) | Kernel::ProfileInterval(_) => {
                 self.join.note(event.time, event.tid);
             }
         }
@@ -275,40 +304,48 @@ impl Builder {
         let (modules, mappings) = self.images.finish(&self.paths, &mut self.processes, system);
         let code = self.code.finish(&mut self.processes, self.clock.ticks(EARLY_SECONDS));
         let interval = Intervals(&self.intervals);
-        let idle = std::mem::take(&mut self.join.idle).finish(|records| interval.after(records));
+        let idle = std::mem::take(&mut self.join.idle);
+        let idle = idle.finish(self.intervals.len(), |records| interval.after(records));
         if let Some((first, _)) = idle.span {
             self.processes.at(0, first);
         }
         let mut samples = Vec::with_capacity(self.join.samples.len());
         let mut unwanted = 0;
         let mut in_user_mode = FxHashSet::default();
-        for (index, raw) in std::mem::take(&mut self.join.samples).into_elements().enumerate() {
-            let thread = if raw.sample.tid == 0 { None } else { self.threads.at(raw.sample.tid, raw.time) };
-            let of_thread = thread.and_then(|thread| self.threads.pid(thread));
-            let pid = pid_of(&raw, of_thread);
-            if self.join.is_unwanted(pid) {
+        let (mut runners, mut stacks) = (Interned::default(), Interned::default());
+        let (raw_samples, others) =
+            (std::mem::take(&mut self.join.samples), std::mem::take(&mut self.join.others));
+        let mut resolver = Resolver {
+            join: &mut self.join,
+            threads: &self.threads,
+            processes: &mut self.processes,
+            pointer: self.machine.pointer,
+        };
+        for (index, raw) in raw_samples.into_elements().enumerate() {
+            let Some((runner, stack)) = resolver.resolve(&raw) else {
                 unwanted += 1;
                 continue;
-            }
-            let process = self.processes.at(pid, raw.time);
-            let (kernel, user) =
-                (self.join.kernel_stack(&raw, self.machine.pointer), self.join.resolved(raw.user));
+            };
             let sample = Sample {
                 time: raw.time,
-                address: raw.sample.address,
-                process,
-                tid: raw.sample.tid,
-                thread,
+                address: raw.fact.address,
+                runner: RunnerId(runners.number(runner)),
+                stack: StackId(stacks.number(stack)),
+                weight: interval.at(index).saturating_mul(u32::from(raw.fact.count)),
                 processor: raw.processor,
-                weight: u64::from(interval.at(index)) * u64::from(raw.sample.count),
-                context: context(&raw.sample),
-                kernel,
-                user,
+                context: context(&raw.fact),
             };
-            if user.is_some() || !self.kernel.contains(sample.address, self.machine.pointer) {
-                in_user_mode.insert(process);
+            if stack.user.is_some() || !self.kernel.contains(sample.address, self.machine.pointer) {
+                in_user_mode.insert(runner.process);
             }
             samples.push(sample);
+        }
+        // After the samples, so that these have the same numbers whatever is kept beside them.
+        let mut kept = Kept::default();
+        for raw in others.into_elements() {
+            if let Some((runner, stack)) = resolver.resolve(&raw) {
+                kept.take(&raw, RunnerId(runners.number(runner)), StackId(stacks.number(stack)));
+            }
         }
         let lost = Lost {
             orphan_stacks: self.join.orphans,
@@ -325,8 +362,13 @@ impl Builder {
             modules,
             mappings,
             code,
-            stacks: self.join.stacks,
+            addresses: self.join.stacks,
+            stacks: stacks.into_things(),
+            runners: runners.into_things(),
             samples,
+            kept,
+            counter_samples: self.counter_samples,
+            counter_sources: self.sources,
             idle,
             unwanted: self.join.unwanted + unwanted,
             events: self.events,
@@ -340,10 +382,34 @@ impl Builder {
     }
 }
 
+/// What says, in the end, whose an event is.
+struct Resolver<'a> {
+    join: &'a mut Join,
+    threads: &'a Threads,
+    processes: &'a mut Processes,
+    pointer: Pointer,
+}
+
+impl Resolver<'_> {
+    /// Whose event it is, and its stack; `None` if nobody wants its process.
+    fn resolve<F: Owner>(&mut self, raw: &Awaiting<F>) -> Option<(Runner, Stack)> {
+        let tid = raw.fact.tid();
+        let thread = if tid == 0 { None } else { self.threads.at(tid, raw.time) };
+        let of_thread = thread.and_then(|thread| self.threads.pid(thread));
+        let pid = pid_of(raw, of_thread);
+        if self.join.is_unwanted(pid) {
+            return None;
+        }
+        let process = self.processes.at(pid, raw.time);
+        let kernel = self.join.kernel_stack(raw, self.pointer);
+        Some((Runner { process, tid, thread }, Stack { kernel, user: self.join.resolved(raw.user) }))
+    }
+}
+
 /// The process that the stack names; else that of the thread; the idle thread is of process 0.
-fn pid_of(raw: &RawSample, of_thread: Option<u32>) -> u32 {
+fn pid_of<F: Owner>(raw: &Awaiting<F>, of_thread: Option<u32>) -> u32 {
     match raw.pid {
-        NO_ID if raw.sample.tid == 0 => 0,
+        NO_ID if raw.fact.tid() == 0 => 0,
         NO_ID => of_thread.unwrap_or(NO_ID),
         pid => pid,
     }
@@ -355,23 +421,6 @@ fn context(sample: &kernel::Sample) -> Context {
         kernel::Sample { in_dpc: true, .. } => Context::Dpc,
         _ => Context::Thread,
     }
-}
-
-/// Stacks, and what a merge adds, never own a stack.
-fn may_own_stack(event: &Event<'_>) -> bool {
-    !matches!(event.provider, STACK_WALK | IMAGE_ID | SYS_CONFIG | META_DATA | WIN_SAT)
-}
-
-/// Where the kernel begins on a 32-bit system. The record that says so comes at the end, and stacks are joined before.
-fn kernel_space(recording: &Recording) -> KernelSpace {
-    let step = |kernel: &mut KernelSpace, event: &Event<'_>| {
-        if event.provider == SYSTEM_CONFIG
-            && let Ok(Decoded::Kernel(Kernel::Cpu(cpu))) = decode(event)
-        {
-            *kernel = KernelSpace::above(cpu.highest_user_address);
-        }
-    };
-    recording.fold(&mut |_| (), KernelSpace::default, step).value
 }
 
 /// The processes without user mode: see [`Trace::is_kernel_only`]. Where no process has images, nobody recorded them.

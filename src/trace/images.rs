@@ -6,15 +6,20 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::bytes::{Ansi, Utf16};
+use crate::debug_id::DebugId;
 use crate::event::{Pointer, Ticks};
-use crate::events::kernel::{self, ImageId, KernelSpace, Phase};
-use crate::guid::Guid;
-use crate::session::Loaded;
+use crate::events::kernel::{self, ImageId, Phase};
+use crate::interned::Interned;
+use crate::origin::KernelSpace;
+use crate::sink::Loaded;
+use crate::winpath::file_name;
 
 use super::mappings::{Mapping, Mappings};
-use super::paths::{Paths, file_name};
+use super::paths::Paths;
 use super::processes::{ProcessId, Processes};
 use super::space::Extent;
+use super::texts::{TextId, Texts};
 
 /// A file that is mapped somewhere in the trace: an index into [`Trace::modules`](super::Trace::modules).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,10 +30,8 @@ pub struct ModuleId(pub u32);
 pub struct PdbId {
     /// The name in the image, often a path on the machine that built it.
     pub name: String,
-    /// The GUID.
-    pub guid: Guid,
-    /// The age.
-    pub age: u32,
+    /// What the PDB carries.
+    pub id: DebugId,
 }
 
 /// One file, however many processes map it.
@@ -69,18 +72,30 @@ impl Module {
 /// What is known of one mapping while the trace is read.
 #[derive(Debug)]
 struct Open {
-    pid: u32,
-    base: u64,
-    size: u64,
+    place: Place,
     start: Option<Ticks>,
     end: Option<Ticks>,
     /// When it was surely there.
     evidence: Ticks,
-    name: String,
+    file: File,
+}
+
+/// A base in a process; all of the kernel's are in process 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Place {
+    pid: u32,
+    base: u64,
+}
+
+/// What is known of a mapped file, in numbers: a rundown lists the same file for every process that maps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct File {
+    name: TextId,
+    size: u64,
     timestamp: u32,
     checksum: u32,
-    pdb: Option<PdbId>,
-    managed_pdb: Option<PdbId>,
+    pdb: Option<u32>,
+    managed_pdb: Option<u32>,
 }
 
 /// Collects image records.
@@ -88,38 +103,33 @@ struct Open {
 pub(super) struct Images {
     all: Vec<Open>,
     /// The latest mapping at a base of a process.
-    latest: FxHashMap<(u32, u64), u32>,
+    latest: FxHashMap<Place, u32>,
     /// Mappings and identities of the present moment: an identity precedes its image's record at the same time, in
     /// this file or in another.
     now: Ticks,
     now_mapped: Vec<u32>,
-    now_known: Vec<Identity>,
+    now_known: Vec<(Place, Known)>,
     /// When the present owner of a process id began: what was mapped before is not its.
     began: FxHashMap<u32, Ticks>,
+    names: Texts,
+    pdbs: Pdbs,
     pointer: Pointer,
     kernel: KernelSpace,
 }
 
-#[derive(Debug)]
-struct Identity {
-    pid: u32,
-    base: u64,
-    kind: IdentityKind,
-}
-
-#[derive(Debug)]
-enum IdentityKind {
-    Timestamp(u32),
-    Pdb(PdbId),
-    ManagedPdb(PdbId),
-}
-
-/// What one moment tells of the file at a base.
-#[derive(Debug, Default)]
+/// What the records of one moment say of the file at a base; of the PDBs their numbers.
+#[derive(Clone, Copy, Debug, Default)]
 struct Known {
     timestamp: Option<u32>,
-    pdb: Option<PdbId>,
-    managed_pdb: Option<PdbId>,
+    pdb: Option<u32>,
+    managed_pdb: Option<u32>,
+}
+
+/// Identities of PDBs, each with a number.
+#[derive(Debug, Default)]
+struct Pdbs {
+    names: Texts,
+    all: Interned<(TextId, DebugId)>,
 }
 
 impl Images {
@@ -131,6 +141,8 @@ impl Images {
             now_mapped: Vec::new(),
             now_known: Vec::new(),
             began: FxHashMap::default(),
+            names: Texts::default(),
+            pdbs: Pdbs::default(),
             pointer,
             kernel,
         }
@@ -143,21 +155,19 @@ impl Images {
 
     /// True if any image is mapped in the kernel's half.
     pub(super) fn has_kernel_modules(&self) -> bool {
-        self.all.iter().any(|open| open.pid == 0)
+        self.all.iter().any(|open| open.place.pid == 0)
     }
 
     pub(super) fn record(&mut self, image: &kernel::Image<'_>, time: Ticks) {
         self.advance(time);
-        // A base in the kernel's half is everybody's, whatever process the record names.
-        let pid = if self.kernel.contains(image.base, self.pointer) { 0 } else { image.pid };
-        let began = self.began.get(&pid).copied();
-        let latest = self.latest.get(&(pid, image.base)).copied();
-        let latest = latest
-            .filter(|index| self.get(*index).is_some_and(|open| began.is_none_or(|at| at <= open.evidence)));
+        let place = self.place(image.pid, image.base);
+        let latest = self.latest.get(&place).copied();
+        let name = self.name(image.file_name, latest);
+        let of_owner = |open: &Open| self.began.get(&place.pid).is_none_or(|began| *began <= open.evidence);
+        let latest = latest.filter(|index| self.get(*index).is_some_and(of_owner));
         let live = latest.filter(|index| self.get(*index).is_some_and(|open| open.end.is_none()));
-        let name = image.file_name.to_string();
-        let is_same = |index: &u32| self.get(*index).is_some_and(|open| open.is_same_file(&name, image.size));
-        let same = live.filter(is_same);
+        let is_same = |open: &Open| self.is_same_file(&open.file, name, image.size);
+        let same = live.filter(|index| self.get(*index).is_some_and(is_same));
         let index = match image.phase {
             Phase::Start => {
                 // Told twice at one moment, by two sessions; else its unload was lost.
@@ -165,7 +175,7 @@ impl Images {
                     Some(same) => same,
                     None => {
                         self.end(live, time);
-                        self.add(pid, image, Some(time), None, time)
+                        self.add(place, image, name, (Some(time), None), time)
                     }
                 }
             }
@@ -178,7 +188,7 @@ impl Images {
                 None => {
                     self.end(live, time);
                     let start = latest.and_then(|index| self.get(index)?.end);
-                    self.add(pid, image, start.filter(|start| *start < time), Some(time), time)
+                    self.add(place, image, name, (start.filter(|start| *start < time), Some(time)), time)
                 }
             },
             Phase::RundownStart | Phase::RundownEnd => match same {
@@ -187,28 +197,39 @@ impl Images {
                     let start = latest.and_then(|index| self.get(index)?.end);
                     // Another file at the base that nobody saw leave: it left unseen, at the latest now.
                     self.end(live, time);
-                    self.add(pid, image, start.or(live.map(|_| time)), None, time)
+                    self.add(place, image, name, (start.or(live.map(|_| time)), None), time)
                 }
             },
         };
         self.now_mapped.push(index);
         if let Some(open) = self.all.get_mut(index as usize) {
-            open.complete(image, name);
+            open.file.complete(image, name, &self.names);
         }
     }
 
     pub(super) fn identity(&mut self, id: &ImageId<'_>, time: Ticks) {
         self.advance(time);
-        let (pid, base, kind) = match *id {
-            ImageId::File { base, pid, timestamp, .. } => (pid, base, IdentityKind::Timestamp(timestamp)),
+        let (pid, base, known) = match *id {
+            // The merge writes 0 for reproducible builds; the record itself may know better.
+            ImageId::File { timestamp: 0, .. } => return,
+            ImageId::File { base, pid, timestamp, .. } => {
+                (pid, base, Known { timestamp: Some(timestamp), ..Known::default() })
+            }
             ImageId::Pdb { base, pid, guid, age, name, managed } => {
-                let pdb = PdbId { name: name.to_string(), guid, age };
-                (pid, base, if managed { IdentityKind::ManagedPdb(pdb) } else { IdentityKind::Pdb(pdb) })
+                let pdb = Some(self.pdbs.number(name, DebugId { guid, age }));
+                let known = match managed {
+                    true => Known { managed_pdb: pdb, ..Known::default() },
+                    false => Known { pdb, ..Known::default() },
+                };
+                (pid, base, known)
             }
             ImageId::NoPdb { .. } | ImageId::Mark { .. } | ImageId::Version { .. } => return,
         };
-        let pid = if self.kernel.contains(base, self.pointer) { 0 } else { pid };
-        self.now_known.push(Identity { pid, base, kind });
+        let place = self.place(pid, base);
+        match self.now_known.last_mut() {
+            Some((last, earlier)) if *last == place => earlier.take(known),
+            _ => self.now_known.push((place, known)),
+        }
     }
 
     /// Joins what one moment told, before the next one begins.
@@ -216,28 +237,48 @@ impl Images {
         if time == self.now {
             return;
         }
-        if !self.now_known.is_empty() {
-            // Of two identities of a kind, the later one counts.
-            let mut known: FxHashMap<(u32, u64), Known> = FxHashMap::default();
-            for identity in self.now_known.drain(..) {
-                let known = known.entry((identity.pid, identity.base)).or_default();
-                match identity.kind {
-                    // The merge writes 0 for reproducible builds; the record itself may know better.
-                    IdentityKind::Timestamp(0) => {}
-                    IdentityKind::Timestamp(timestamp) => known.timestamp = Some(timestamp),
-                    IdentityKind::Pdb(pdb) => known.pdb = Some(pdb),
-                    IdentityKind::ManagedPdb(pdb) => known.managed_pdb = Some(pdb),
+        self.now = time;
+        if !self.now_mapped.is_empty() {
+            // Stable: of two identities of a kind, the later one counts.
+            self.now_known.sort_by_key(|(place, _)| *place);
+            self.now_known.dedup_by(|(place, known), (before, earlier)| {
+                let is_same = place == before;
+                if is_same {
+                    earlier.take(*known);
                 }
-            }
-            for index in &self.now_mapped {
-                let Some(open) = self.all.get_mut(*index as usize) else { continue };
-                if let Some(known) = known.get(&(open.pid, open.base)) {
-                    open.identify(known);
-                }
+                is_same
+            });
+        }
+        for index in self.now_mapped.drain(..) {
+            if let Some(open) = self.all.get_mut(index as usize)
+                && let Ok(found) = self.now_known.binary_search_by_key(&open.place, |(place, _)| *place)
+                && let Some((_, known)) = self.now_known.get(found)
+            {
+                open.file.identify(known);
             }
         }
-        self.now_mapped.clear();
-        self.now = time;
+        self.now_known.clear();
+    }
+
+    /// A base in the kernel's half is everybody's, whatever process a record names.
+    fn place(&self, pid: u32, base: u64) -> Place {
+        Place { pid: if self.kernel.contains(base, self.pointer) { 0 } else { pid }, base }
+    }
+
+    /// The id of a name, which is mostly that of the mapping which is known at the place.
+    fn name(&mut self, name: Utf16<'_>, known: Option<u32>) -> TextId {
+        let known = known.and_then(|index| self.get(index)).map(|open| open.file.name);
+        self.names.intern_probable(name, known.unwrap_or_default())
+    }
+
+    /// The same file by the last part of its path (paths have several forms) and its size, where both are told.
+    fn is_same_file(&self, known: &File, name: TextId, size: u64) -> bool {
+        let is_same_name = || {
+            let [known, name] = [known.name, name].map(|name| file_name(self.names.get(name)));
+            known.eq_ignore_ascii_case(name)
+        };
+        (known.name == name || known.name.is_empty() || name.is_empty() || is_same_name())
+            && (known.size == size || known.size == 0 || size == 0)
     }
 
     fn get(&self, index: u32) -> Option<&Open> {
@@ -252,27 +293,17 @@ impl Images {
 
     fn add(
         &mut self,
-        pid: u32,
+        place: Place,
         image: &kernel::Image<'_>,
-        start: Option<Ticks>,
-        end: Option<Ticks>,
+        name: TextId,
+        (start, end): (Option<Ticks>, Option<Ticks>),
         evidence: Ticks,
     ) -> u32 {
         let index = self.all.len() as u32;
-        self.all.push(Open {
-            pid,
-            base: image.base,
-            size: image.size,
-            start,
-            end,
-            evidence,
-            name: String::new(),
-            timestamp: image.timestamp,
-            checksum: image.checksum,
-            pdb: None,
-            managed_pdb: None,
-        });
-        self.latest.insert((pid, image.base), index);
+        let kernel::Image { size, timestamp, checksum, .. } = *image;
+        let file = File { name, size, timestamp, checksum, pdb: None, managed_pdb: None };
+        self.all.push(Open { place, start, end, evidence, file });
+        self.latest.insert(place, index);
         index
     }
 
@@ -289,13 +320,14 @@ impl Images {
         let mut owner = |pid: u32, time| (pid != 0).then(|| processes.at(pid, time));
         let mut known: FxHashMap<Option<ProcessId>, Vec<Extent>> = FxHashMap::default();
         for open in &self.all {
-            let extent = Extent { start: open.base, size: open.size, from: open.start, until: open.end };
-            known.entry(owner(open.pid, open.evidence)).or_default().push(extent);
+            let Place { pid, base } = open.place;
+            let extent = Extent { start: base, size: open.file.size, from: open.start, until: open.end };
+            known.entry(owner(pid, open.evidence)).or_default().push(extent);
         }
         let before = self.all.len();
         for loaded in list {
-            let pid = if self.kernel.contains(loaded.base, self.pointer) { 0 } else { loaded.pid };
-            let others = known.entry(owner(pid, from)).or_default();
+            let place = self.place(loaded.pid, loaded.base);
+            let others = known.entry(owner(place.pid, from)).or_default();
             let overlaps = |other: &&Extent| {
                 other.start < loaded.base.saturating_add(loaded.size.max(1))
                     && loaded.base < other.start.saturating_add(other.size.max(1))
@@ -315,19 +347,10 @@ impl Images {
                 continue;
             }
             others.push(Extent { start: loaded.base, size: loaded.size, from: start, until: end });
-            self.all.push(Open {
-                pid,
-                base: loaded.base,
-                size: loaded.size,
-                start,
-                end,
-                evidence: from,
-                name: loaded.path.clone(),
-                timestamp: 0,
-                checksum: 0,
-                pdb: None,
-                managed_pdb: None,
-            });
+            let name = self.names.intern(loaded.path.as_str());
+            let (timestamp, checksum, pdb, managed_pdb) = (0, 0, None, None);
+            let file = File { name, size: loaded.size, timestamp, checksum, pdb, managed_pdb };
+            self.all.push(Open { place, start, end, evidence: from, file });
         }
         (self.all.len() - before) as u64
     }
@@ -340,53 +363,69 @@ impl Images {
         system: ProcessId,
     ) -> (Vec<Module>, Mappings) {
         self.advance(Ticks(i64::MAX));
+        // Each name once as a path, and as one whose case does not matter.
+        let mut folded = Texts::default();
+        let paths = self.names.iter().map(|name| {
+            let path = paths.to_dos(name);
+            let key = folded.intern(path.to_ascii_lowercase().as_str());
+            (path, key)
+        });
+        let paths: Vec<(String, TextId)> = paths.collect();
         let mut modules: Vec<Module> = Vec::new();
-        let mut known: FxHashMap<Module, ModuleId> = FxHashMap::default();
+        let mut known: FxHashMap<(File, bool), ModuleId> = FxHashMap::default();
         let mut mappings = Vec::with_capacity(self.all.len());
-        for open in self.all {
-            let kernel = open.pid == 0;
-            let process = if kernel { system } else { processes.at(open.pid, open.evidence) };
-            let module = Module {
-                path: paths.to_dos(&open.name),
-                size: open.size,
-                timestamp: open.timestamp,
-                checksum: open.checksum,
-                pdb: open.pdb,
-                managed_pdb: open.managed_pdb,
-                kernel,
-            };
-            let key = Module { path: module.path.to_ascii_lowercase(), ..module.clone() };
-            let module = *known.entry(key).or_insert_with(|| {
-                modules.push(module);
+        for Open { place: Place { pid, base }, start, end, evidence, file } in self.all {
+            let kernel = pid == 0;
+            let process = if kernel { system } else { processes.at(pid, evidence) };
+            let Some((path, name)) = paths.get(file.name.index()) else { continue };
+            let module = *known.entry((File { name: *name, ..file }, kernel)).or_insert_with(|| {
+                modules.push(Module {
+                    path: path.clone(),
+                    size: file.size,
+                    timestamp: file.timestamp,
+                    checksum: file.checksum,
+                    pdb: self.pdbs.get(file.pdb),
+                    managed_pdb: self.pdbs.get(file.managed_pdb),
+                    kernel,
+                });
                 ModuleId((modules.len() - 1) as u32)
             });
-            let Open { base, size, start, end, .. } = open;
-            mappings.push(Mapping { process, module, base, size, start, end });
+            mappings.push(Mapping { process, module, base, size: file.size, start, end });
         }
         (modules, Mappings::new(mappings, system))
     }
 }
 
-impl Open {
-    /// The same file by the last part of its path (paths have several forms) and its size, where both are told.
-    fn is_same_file(&self, name: &str, size: u64) -> bool {
-        let nameless = self.name.is_empty() || name.is_empty();
-        (nameless || file_name(&self.name).eq_ignore_ascii_case(file_name(name)))
-            && (self.size == size || self.size == 0 || size == 0)
+impl Known {
+    /// Takes what a later record says; that counts.
+    fn take(&mut self, later: Known) {
+        self.timestamp = later.timestamp.or(self.timestamp);
+        self.pdb = later.pdb.or(self.pdb);
+        self.managed_pdb = later.managed_pdb.or(self.managed_pdb);
+    }
+}
+
+impl Pdbs {
+    fn number(&mut self, name: Ansi<'_>, id: DebugId) -> u32 {
+        let name = self.names.intern(name);
+        self.all.number((name, id))
     }
 
+    fn get(&self, number: Option<u32>) -> Option<PdbId> {
+        let (name, id) = *self.all.get(number?)?;
+        Some(PdbId { name: self.names.get(name).to_owned(), id })
+    }
+}
+
+impl File {
     fn identify(&mut self, known: &Known) {
         self.timestamp = known.timestamp.unwrap_or(self.timestamp);
-        if known.pdb.is_some() {
-            self.pdb.clone_from(&known.pdb);
-        }
-        if known.managed_pdb.is_some() {
-            self.managed_pdb.clone_from(&known.managed_pdb);
-        }
+        self.pdb = known.pdb.or(self.pdb);
+        self.managed_pdb = known.managed_pdb.or(self.managed_pdb);
     }
 
     /// Takes what another record of the same mapping adds.
-    fn complete(&mut self, image: &kernel::Image<'_>, name: String) {
+    fn complete(&mut self, image: &kernel::Image<'_>, name: TextId, names: &Texts) {
         if self.timestamp == 0 {
             self.timestamp = image.timestamp;
         }
@@ -397,7 +436,7 @@ impl Open {
             self.size = image.size;
         }
         // A load may carry a cut path, and the later record the whole one.
-        if name.len() > self.name.len() {
+        if name != self.name && names.get(name).len() > names.get(self.name).len() {
             self.name = name;
         }
     }

@@ -3,7 +3,7 @@
 //! An event of the same process, thread or image is always believed first: the lists were made in a moment, and
 //! after the events had begun to come.
 
-use crate::session::Inventory;
+use crate::sink::Inventory;
 
 use super::builder::Builder;
 

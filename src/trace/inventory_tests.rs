@@ -1,25 +1,31 @@
-use crate::etl::{Clock, ClockKind};
-use crate::event::{Event, Kind, NO_ID, Pointer, Ticks};
-use crate::events::providers::{IMAGE, PERF_INFO, PROCESS, STACK_WALK, THREAD};
+use crate::clock::{Clock, ClockKind, Ticks};
+use crate::event::{Event, Kind, NO_ID, Pointer};
 use crate::guid::Guid;
-use crate::session::{Host, Inventory, Loaded, Running, Sink};
+use crate::guids::{IMAGE, PERF_INFO, PROCESS, STACK_WALK, THREAD};
+use crate::origin::{Machine, Origin};
+use crate::sink::{Inventory, Loaded, Running, Sink};
 use crate::trace::{Builder, Trace};
 
 /// This machine as the system describes itself: devices and drives without a backslash at their end.
-fn host() -> Host {
-    Host {
-        clock: Clock { kind: ClockKind::Qpc, frequency: 10_000_000, base: Ticks(0), base_utc: 0 },
+fn here() -> Origin {
+    let machine = Machine {
         processors: 4,
         os_build: 26100,
+        os_name: String::new(),
         pointer: Pointer::Bits64,
-        architecture: 9,
+        architecture: Some(9),
         name: "HERE".to_owned(),
-        interval: 10_000,
+    };
+    let clock =
+        Clock { kind: ClockKind::Qpc, frequency: 10_000_000, base: Ticks(0), base_utc: 0, utc_offset: None };
+    Origin {
+        interval: Some(10_000),
         windows: r"C:\Windows".to_owned(),
         volumes: vec![
             (r"\Device\HarddiskVolume3".to_owned(), "C:".to_owned()),
             (r"\Device\HarddiskVolume30".to_owned(), "F:".to_owned()),
         ],
+        ..Origin::new(clock, machine)
     }
 }
 
@@ -59,7 +65,7 @@ struct Live(Builder);
 
 impl Live {
     fn new() -> Live {
-        Live(Builder::for_session(&host()))
+        Live(Builder::new(&here()))
     }
 
     fn event(&mut self, time: i64, provider: Guid, opcode: u8, version: u8, payload: Payload) {
@@ -138,9 +144,11 @@ fn inventory(processes: Vec<Running>, threads: &[(u32, u32)], modules: Vec<Loade
 /// The process and the module's path of each sample.
 fn where_samples_are(trace: &Trace) -> Vec<(String, String)> {
     let place = |sample: &crate::trace::Sample| {
-        let process = trace.process(sample.process).map_or("", |process| process.label());
+        let process =
+            trace.process(trace.runner(sample.runner).process).map_or("", |process| process.label());
         let kernel = trace.is_kernel_address(sample.address);
-        let found = trace.mappings.at(sample.process, sample.address, kernel, sample.time);
+        let found =
+            trace.mappings.at(trace.runner(sample.runner).process, sample.address, kernel, sample.time);
         let mapping = found.mapping.and_then(|index| trace.mappings.get(index));
         let module = mapping.and_then(|mapping| trace.module(mapping.module));
         (process.to_owned(), module.map_or(String::new(), |module| module.path.clone()))

@@ -11,89 +11,24 @@
 //! key that comes after it, and kernel and user keys are apart. The reference completes waiting samples when it
 //! comes; its frames follow, at the latest when the session ends.
 
-use std::collections::VecDeque;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::etl::digest::{BufferAt, Place};
 use crate::event::{Event, NO_ID, Pointer, Ticks};
-use crate::events::kernel::{self, Frames, KernelSpace, StackWalk};
+use crate::events::kernel::{self, Frames, StackWalk};
+use crate::origin::KernelSpace;
 use crate::prefix_tree::{NodeId, PrefixTree};
 
+use super::awaiting::{
+    Awaiting, Fact, Found, Keep, Mode, Named, Other, Owner, Part, find, kernel_test, sweep,
+};
+use super::digest::{Buffers, Digest, Fragment, Worker};
 use super::idle::IdleCounter;
 use super::pieces::Pieces;
-
-/// A sample while its stack is being put together.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RawSample {
-    pub(super) time: Ticks,
-    pub(super) sample: kernel::Sample,
-    pub(super) processor: u16,
-    /// The process that its stack names, or [`NO_ID`].
-    pub(super) pid: u32,
-    pub(super) kernel: Part,
-    pub(super) user: Part,
-}
-
-impl RawSample {
-    /// Interrupts have no user part: their thread is a bystander.
-    fn is_interrupt(&self) -> bool {
-        self.sample.in_dpc || self.sample.in_isr
-    }
-}
-
-/// One fragment of a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Missing,
-    Known(NodeId),
-    /// To be told by the reference to a key with this number.
-    Referred(u32),
-}
-
-/// Which parts a fragment is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Kernel,
-    User,
-    /// Both parts in one record.
-    Both,
-}
-
-impl Mode {
-    /// True if `sample` still lacks such a part.
-    fn is_missing_in(self, sample: &RawSample) -> bool {
-        match self {
-            Mode::Kernel => sample.kernel == Part::Missing,
-            Mode::User => sample.user == Part::Missing && !sample.is_interrupt(),
-            Mode::Both => sample.kernel == Part::Missing && sample.user == Part::Missing,
-        }
-    }
-}
-
-/// What there is for a fragment.
-enum Found {
-    /// A sample, by its index.
-    Sample(u32),
-    /// Samples that all have their part.
-    Complete,
-    Nothing,
-}
-
-/// The sample that the record of a stack names.
-#[derive(Clone, Copy, Debug)]
-struct Named {
-    /// The time of its event.
-    time: Ticks,
-    /// The thread's process.
-    pid: u32,
-    tid: u32,
-    /// Where and when the record was written.
-    processor: u16,
-    written: Ticks,
-}
+use super::recent::{Memory, Recent};
 
 /// Collects samples and stacks in order of time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Join {
     /// What addresses are the kernel's.
     kernel: KernelSpace,
@@ -103,7 +38,12 @@ pub(super) struct Join {
     pub(super) unwanted: u64,
     /// How many samples there may be before those that nobody wants are dropped.
     sweep_at: usize,
-    pub(super) samples: Pieces<RawSample>,
+    pub(super) samples: Pieces<Awaiting<kernel::Sample>>,
+    /// Which events are kept beside them, and these.
+    keep: Keep,
+    /// Idle samples are kept like others.
+    keep_idle: bool,
+    pub(super) others: Pieces<Awaiting<Other>>,
     pub(super) idle: IdleCounter,
     pub(super) stacks: PrefixTree<u64>,
     threads: FxHashMap<u32, InKernel>,
@@ -113,45 +53,129 @@ pub(super) struct Join {
     open_keys: FxHashMap<(u64, bool), Vec<u32>>,
     /// Definitions told when a key was made, for keys that are never defined again.
     created: FxHashMap<(u64, bool), NodeId>,
-    recent: VecDeque<(Ticks, u32)>,
+    /// Trees of threads that digested buffers: each node as one of `stacks`.
+    grafted: Vec<Vec<NodeId>>,
+    recent: Recent,
+    /// The place of the record that is being taken, where records have places.
+    now: Place,
     /// Stacks whose event is not in the trace.
     pub(super) orphans: u64,
-    /// Stack records of any kind but definitions.
-    pub(super) records: u64,
 }
 
 /// A thread's stay in the kernel.
 #[derive(Debug)]
 struct InKernel {
-    /// Samples whose user part has not come.
-    waiting: Vec<u32>,
+    samples: Waiting,
+    others: Waiting,
     /// The time of the last user fragment.
     left: Ticks,
     /// The event that it named.
     named: Ticks,
-    /// The time of the last sample in user mode while others waited.
+}
+
+/// What waits for its user part, by its index.
+#[derive(Debug)]
+struct Waiting {
+    list: Vec<u32>,
+    /// The time of the last sample in user mode while something waited.
     in_user_mode: Ticks,
+}
+
+impl Waiting {
+    /// Its thread is in user mode.
+    fn left_at(&mut self, time: Ticks) {
+        if !self.list.is_empty() {
+            self.in_user_mode = time;
+        }
+    }
+}
+
+/// What a fragment belongs to, by its index.
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    Sample(u32),
+    Other(u32),
 }
 
 /// Below so many samples, dropping some is not worth it.
 const FEW: usize = 1 << 16;
 
-/// Events that are remembered to tell an orphan. A stack later than that is taken to have an owner.
-const RECENT: usize = 1 << 16;
-
-/// Samples and events of one moment that are looked through for the owner of a stack. A processor gives one sample at
-/// a moment, and no machine has more processors; a crafted trace can put millions into one moment.
-const AT_ONE_MOMENT: usize = 1 << 12;
+/// Behind everything that has come.
+const LATEST: Place = Place { time: Ticks(i64::MAX), buffer: (u32::MAX, u32::MAX), offset: u32::MAX };
 
 impl Join {
     pub(super) fn new(kernel: KernelSpace) -> Self {
-        Join { kernel, ..Join::default() }
+        Join {
+            kernel,
+            wanted: None,
+            unwanted: 0,
+            sweep_at: 0,
+            samples: Pieces::default(),
+            keep: Keep::default(),
+            keep_idle: false,
+            others: Pieces::default(),
+            idle: IdleCounter::default(),
+            stacks: PrefixTree::default(),
+            threads: FxHashMap::default(),
+            references: Vec::new(),
+            open_keys: FxHashMap::default(),
+            created: FxHashMap::default(),
+            grafted: Vec::new(),
+            recent: Recent::default(),
+            now: LATEST,
+            orphans: 0,
+        }
+    }
+
+    /// What digests buffers for it.
+    pub(super) fn buffers(&self) -> Buffers {
+        Buffers::new(self.kernel, self.keep, self.keep_idle, self.wanted.clone())
+    }
+
+    /// A buffer begins, after so many records of sampling intervals.
+    pub(super) fn begin(&mut self, buffer: &BufferAt, digest: &mut Digest, intervals: usize) {
+        self.idle.begin(buffer, &mut digest.idle, intervals);
+        self.recent.begin(buffer, &mut digest.notes, |_| ());
+        digest.clear();
+    }
+
+    /// The record at this place is next.
+    #[inline]
+    pub(super) fn at(&mut self, place: Place) {
+        self.now = place;
+    }
+
+    /// Another sampling interval is in force; so many were recorded before.
+    pub(super) fn interval_changes(&mut self, intervals: usize) {
+        self.idle.interval_changes(Some(self.now), intervals);
+    }
+
+    /// Takes over the stacks of the threads that digested buffers.
+    pub(super) fn graft(&mut self, workers: Vec<Worker>) {
+        for Worker { stacks, .. } in workers {
+            let mut nodes: Vec<NodeId> = Vec::with_capacity(stacks.len());
+            for node in stacks.nodes() {
+                let parent = stacks.parent(node).and_then(|parent| nodes.get(parent.0 as usize).copied());
+                nodes.extend(stacks.value(node).map(|value| self.stacks.child(parent, value)));
+            }
+            self.grafted.push(nodes);
+        }
     }
 
     /// Keeps the samples of these processes only. The process of a sample is known when its stack names it.
     pub(super) fn keep_only(&mut self, pids: impl IntoIterator<Item = u32>) {
         self.wanted = Some(pids.into_iter().collect());
         self.sweep_at = FEW;
+    }
+
+    /// Keeps idle samples like others.
+    pub(super) fn keep_idle(&mut self) {
+        self.keep_idle = true;
+    }
+
+    /// Keeps these events, too.
+    pub(super) fn keep(&mut self, keep: Keep) {
+        self.keep = keep;
     }
 
     /// True for the samples of this process.
@@ -161,64 +185,75 @@ impl Join {
 
     /// True when it is time to [`sweep`](Join::sweep).
     pub(super) fn is_sweep_due(&self) -> bool {
-        self.wanted.is_some() && self.samples.len() >= self.sweep_at
+        self.wanted.is_some() && self.samples.len() + self.others.len() >= self.sweep_at
     }
 
     /// Drops the samples that are known to be unwanted. Gives for each of the former samples how many of those before it
     /// are still there.
     pub(super) fn sweep(&mut self) -> Vec<u32> {
-        let mut before = Vec::with_capacity(self.samples.len());
-        let mut kept = Pieces::default();
-        for sample in std::mem::take(&mut self.samples).into_elements() {
-            before.push(kept.len() as u32);
-            if sample.pid != NO_ID && self.is_unwanted(sample.pid) {
-                self.unwanted += 1;
-            } else {
-                kept.push(sample);
+        let wanted = self.wanted.as_ref();
+        let is_unwanted = |pid: u32| wanted.is_some_and(|wanted| !wanted.contains(&pid));
+        let (unwanted, samples) = sweep(&mut self.samples, is_unwanted);
+        let (_, others) = sweep(&mut self.others, is_unwanted);
+        for thread in self.threads.values_mut() {
+            for (waiting, before) in [(&mut thread.samples, &samples), (&mut thread.others, &others)] {
+                for index in &mut waiting.list {
+                    *index = before.get(*index as usize).copied().unwrap_or(u32::MAX);
+                }
             }
         }
-        for index in self.threads.values_mut().flat_map(|thread| &mut thread.waiting) {
-            *index = before.get(*index as usize).copied().unwrap_or(u32::MAX);
-        }
-        self.sweep_at = FEW.max(2 * kept.len());
-        self.samples = kept;
-        before
+        self.unwanted += unwanted;
+        self.sweep_at = FEW.max(2 * (self.samples.len() + self.others.len()));
+        samples
     }
 
     /// Notes that the sample of a stack is of a process that nobody wants.
     fn dismiss(&mut self, named: Named) {
-        let Found::Sample(index) = self.find(named, Mode::Both, None, Pointer::Bits64) else { return };
-        if let Some(sample) = self.samples.get_mut(index as usize).filter(|sample| sample.pid == NO_ID) {
-            sample.pid = named.pid;
+        match self.find(named, Mode::Both, None, Pointer::Bits64) {
+            Ok(Of::Sample(index)) => dismiss(self.samples.get_mut(index as usize), named),
+            Ok(Of::Other(index)) => dismiss(self.others.get_mut(index as usize), named),
+            Err(_) => {}
         }
     }
 
     /// Takes a sample, which comes after so many records of sampling intervals.
-    pub(super) fn sample(&mut self, sample: kernel::Sample, event: &Event<'_>, intervals: usize) {
-        let (time, processor) = (event.time, event.processor);
-        if sample.is_idle() {
+    #[inline]
+    pub(super) fn sample(
+        &mut self,
+        sample: kernel::Sample,
+        pointer: Pointer,
+        (time, processor): (Ticks, u16),
+        intervals: usize,
+    ) {
+        if sample.is_idle() && !self.keep_idle {
             self.idle.add(time, processor, sample.count, intervals);
             return;
         }
-        let (kernel, user) = (Part::Missing, Part::Missing);
-        let raw = RawSample { time, sample, processor, pid: NO_ID, kernel, user };
-        if !raw.is_interrupt()
-            && !self.kernel.contains(sample.address, event.pointer)
-            && let Some(thread) =
-                self.threads.get_mut(&sample.tid).filter(|thread| !thread.waiting.is_empty())
+        if !sample.is_interrupt()
+            && !self.kernel.contains(sample.address, pointer)
+            && let Some(thread) = self.threads.get_mut(&sample.tid)
         {
-            thread.in_user_mode = time;
+            thread.samples.left_at(time);
+            thread.others.left_at(time);
         }
-        self.samples.push(raw);
+        self.samples.push(Awaiting::new(sample, time, processor));
+    }
+
+    /// Takes an event of another kind, which is kept if it was asked for.
+    #[inline]
+    pub(super) fn other(&mut self, fact: Fact, event: &Event<'_>) {
+        // A stack of a switch is the new thread's; of all others any thread's where the header knows none.
+        let tid = if let Fact::Switch(switch) = fact { switch.new_tid } else { event.tid };
+        self.note(event.time, tid);
+        if self.keep.wants(&fact) {
+            self.others.push(Awaiting::new(Other::new(fact, event), event.time, event.processor));
+        }
     }
 
     /// Remembers an event that may own a stack. `tid` is the thread whose stack it would be.
     #[inline]
     pub(super) fn note(&mut self, time: Ticks, tid: u32) {
-        if self.recent.len() == RECENT {
-            self.recent.pop_front();
-        }
-        self.recent.push_back((time, tid));
+        self.recent.push(time, tid);
     }
 
     pub(super) fn stack_walk(&mut self, walk: &StackWalk<'_>, event: &Event<'_>) {
@@ -231,17 +266,15 @@ impl Join {
                 self.dismiss(named(event_time, pid, tid));
             }
             StackWalk::Stack { event_time, pid, tid, frames } => {
-                self.records += 1;
                 self.fragment(named(event_time, pid, tid), frames);
             }
             StackWalk::Key { event_time, pid, tid, key, kernel } => {
-                self.records += 1;
                 let named = named(event_time, pid, tid);
                 let mode = if kernel { Mode::Kernel } else { Mode::User };
-                let owner = self.owner(named, mode, None, event.pointer);
+                let owner = self.owner(named, mode, None, event.pointer, false);
                 let reference = self.references.len() as u32;
                 let known = self.created.get(&(key, kernel)).copied();
-                self.references.push(known.map_or(Part::Missing, Part::Known));
+                self.references.push(known.map_or(Part::Missing, Part::own));
                 self.open_keys.entry((key, kernel)).or_default().push(reference);
                 let part = Part::Referred(reference);
                 if kernel {
@@ -265,14 +298,10 @@ impl Join {
     }
 
     fn fragment(&mut self, named: Named, frames: Frames<'_>) {
-        let is_kernel = |address: &u64| self.kernel.contains(*address, frames.pointer());
+        let is_kernel = |address: u64| self.kernel.contains(address, frames.pointer());
         let (first, last) = (frames.addresses().next(), frames.addresses().next_back());
-        let mode = match (first.filter(is_kernel), last.filter(is_kernel)) {
-            (_, Some(_)) => Mode::Kernel,
-            (None, None) => Mode::User,
-            (Some(_), None) => Mode::Both,
-        };
-        let owner = self.owner(named, mode, first, frames.pointer());
+        let mode = Mode::of(first.is_some_and(is_kernel), last.is_some_and(is_kernel));
+        let owner = self.owner(named, mode, first, frames.pointer(), false);
         if first.is_none() {
             return;
         }
@@ -284,77 +313,93 @@ impl Join {
         }
     }
 
-    fn both_parts(&mut self, owner: Option<u32>, named: Named, frames: Frames<'_>) {
-        let Join { kernel, samples, stacks, .. } = self;
-        let Some(sample) = owner.and_then(|owner| samples.get_mut(owner as usize)) else { return };
-        let is_kernel = |address: &u64| kernel.contains(*address, frames.pointer());
-        let border = frames.addresses().take_while(is_kernel).count();
-        let mut part = |addresses: Vec<u64>| {
-            let stack = stacks.extend(None, addresses.into_iter().rev());
-            stack.map_or(Part::Missing, Part::Known)
-        };
-        sample.pid = named.pid;
-        if !sample.is_interrupt() {
-            sample.user = part(frames.addresses().skip(border).collect());
+    /// Takes a fragment that a digest has looked at; `frames` reads it, should it not be interned.
+    pub(super) fn digested<'a>(
+        &mut self,
+        fragment: &Fragment,
+        (written, processor): (Ticks, u16),
+        frames: impl FnOnce() -> Option<Frames<'a>>,
+    ) {
+        let Fragment { event_time: time, first, pid, tid, node, tree, is_kernel, pointer, noted } = *fragment;
+        let named = Named { time, pid, tid, processor, written };
+        if self.is_unwanted(pid) {
+            return self.dismiss(named);
         }
-        sample.kernel = part(frames.addresses().take(border).collect());
+        let mode = if is_kernel { Mode::Kernel } else { Mode::User };
+        let owner = self.owner(named, mode, Some(first), pointer, noted);
+        let part = |stacks: &mut PrefixTree<u64>| match node {
+            Some(node) => Some(Part::Known { tree, node }),
+            None => whole(stacks, frames()?),
+        };
+        match mode {
+            Mode::Kernel => self.kernel_part(owner, named, part),
+            Mode::User | Mode::Both => self.user_part(owner, named, part),
+        }
+    }
+
+    fn both_parts(&mut self, owner: Option<Of>, named: Named, frames: Frames<'_>) {
+        let (kernel, stacks) = (self.kernel, &mut self.stacks);
+        match owner {
+            Some(Of::Sample(index)) => {
+                both(self.samples.get_mut(index as usize), named, frames, kernel, stacks)
+            }
+            Some(Of::Other(index)) => {
+                both(self.others.get_mut(index as usize), named, frames, kernel, stacks)
+            }
+            None => {}
+        }
     }
 
     fn kernel_part(
         &mut self,
-        owner: Option<u32>,
+        owner: Option<Of>,
         named: Named,
         part: impl FnOnce(&mut PrefixTree<u64>) -> Option<Part>,
     ) {
-        let Some(index) = owner else { return };
-        let Some(sample) = self.samples.get_mut(index as usize) else { return };
+        let Some(owner) = owner else { return };
         let Some(part) = part(&mut self.stacks) else { return };
-        sample.pid = named.pid;
-        sample.kernel = part;
+        let waits = match owner {
+            Of::Sample(index) => in_kernel(self.samples.get_mut(index as usize), named, part),
+            Of::Other(index) => in_kernel(self.others.get_mut(index as usize), named, part),
+        };
         // Idle and System have no user mode.
-        if !sample.is_interrupt() && named.pid != 0 && named.pid != 4 {
-            self.thread(named.tid).waiting.push(index);
+        if waits && named.pid != 0 && named.pid != 4 {
+            let thread = self.thread(named.tid);
+            match owner {
+                Of::Sample(index) => thread.samples.list.push(index),
+                Of::Other(index) => thread.others.list.push(index),
+            }
         }
     }
 
     fn user_part(
         &mut self,
-        owner: Option<u32>,
+        owner: Option<Of>,
         named: Named,
         part: impl FnOnce(&mut PrefixTree<u64>) -> Option<Part>,
     ) {
         let thread = self.thread(named.tid);
         let left = std::mem::replace(&mut thread.left, named.written);
         let again = std::mem::replace(&mut thread.named, named.time) == named.time;
-        let in_user_mode = thread.in_user_mode;
-        let mut takers = std::mem::take(&mut thread.waiting);
-        // What waited before the thread was seen in user mode is of a former stay in the kernel. At one tick of a coarse
-        // clock nobody knows which came first.
-        if in_user_mode < named.written || in_user_mode <= named.time {
-            let samples = &self.samples;
-            let time = |index: u32| samples.get(index as usize).map(|sample| sample.time);
-            takers.retain(|index| time(*index).is_some_and(|time| time >= in_user_mode));
-        }
         // An event before the thread last left the kernel has had its user part from another record, unless that one
         // named an event of the same moment.
-        if let Some(index) = owner
-            && (named.time >= left || again)
-            && let Some(sample) = self.samples.get_mut(index as usize)
-        {
-            sample.pid = named.pid;
-            takers.push(index);
+        let owner = owner.filter(|_| named.time >= left || again);
+        let (mut samples, mut others) = (thread.samples.take(named), thread.others.take(named));
+        samples.stay(&self.samples);
+        others.stay(&self.others);
+        match owner {
+            Some(Of::Sample(index)) => samples.claim(&mut self.samples, index, named),
+            Some(Of::Other(index)) => others.claim(&mut self.others, index, named),
+            None => {}
         }
-        if !takers.is_empty()
+        if !(samples.list.is_empty() && others.list.is_empty())
             && let Some(part) = part(&mut self.stacks)
         {
-            for index in &takers {
-                if let Some(sample) = self.samples.get_mut(*index as usize) {
-                    sample.user = part;
-                }
-            }
+            samples.give(&mut self.samples, part);
+            others.give(&mut self.others, part);
         }
-        takers.clear();
-        self.thread(named.tid).waiting = takers;
+        let thread = self.thread(named.tid);
+        (thread.samples.list, thread.others.list) = (samples.emptied(), others.emptied());
     }
 
     fn define(&mut self, key: u64, frames: Frames<'_>, created: bool) {
@@ -368,61 +413,49 @@ impl Join {
         self.created.remove(&(key, kernel));
         for reference in self.open_keys.remove(&(key, kernel)).unwrap_or_default() {
             if let Some(part) = self.references.get_mut(reference as usize) {
-                *part = Part::Known(stack);
+                *part = Part::own(stack);
             }
         }
     }
 
-    /// The sample that a fragment belongs to. Counts an orphan if no event at all is there.
-    fn owner(&mut self, named: Named, mode: Mode, first: Option<u64>, pointer: Pointer) -> Option<u32> {
+    /// What a fragment belongs to. Counts an orphan if no event at all is there, unless it is known that one is.
+    fn owner(
+        &mut self,
+        named: Named,
+        mode: Mode,
+        first: Option<u64>,
+        pointer: Pointer,
+        noted: bool,
+    ) -> Option<Of> {
         let Named { time, tid, processor, .. } = named;
         match self.find(named, mode, first, pointer) {
-            Found::Sample(index) => return Some(index),
-            Found::Complete => return None,
-            Found::Nothing if tid == 0 && self.idle.was_idle(time, processor) => return None,
-            Found::Nothing => {}
+            Ok(owner) => return Some(owner),
+            Err(Missed::Complete) => return None,
+            Err(Missed::Nothing) => {}
         }
-        let recent = &self.recent;
-        let from = partition_back(recent.len(), |index| recent.get(index).is_some_and(|(at, _)| *at < time));
-        let forgotten = from == 0 && recent.len() == RECENT;
-        let same_time = recent.range(from..).take(AT_ONE_MOMENT).take_while(|(at, _)| *at == time);
-        if !forgotten && !same_time.into_iter().any(|(_, of)| *of == tid || *of == NO_ID) {
+        let was_idle = || tid == 0 && self.idle.was_idle(time, processor, self.now);
+        let was_noted = || self.recent.at(time, self.now, |of| of == tid || of == NO_ID) != Memory::Nothing;
+        if !(noted || was_idle() || was_noted()) {
             self.orphans += 1;
         }
         None
     }
 
-    /// The sample at a time on a thread that lacks such a part.
-    ///
-    /// A coarse clock puts several samples of a thread into one moment. Each gets one stack: that which begins at its
-    /// address (`first`), where that is known, else one of its mode, in order. Several processors may sample their idle
-    /// thread at one moment, so for it the processor must agree too.
-    fn find(&self, named: Named, mode: Mode, first: Option<u64>, pointer: Pointer) -> Found {
-        let Named { time, tid, processor, .. } = named;
-        let samples = &self.samples;
-        let from = partition_back(samples.len(), |index| {
-            samples.get(index).is_some_and(|sample| sample.time < time)
-        });
-        let same_time = (from..).map_while(|index| Some((index, samples.get(index)?)));
-        let same_thread = same_time
-            .take(AT_ONE_MOMENT)
-            .take_while(|(_, sample)| sample.time == time)
-            .filter(|(_, sample)| sample.sample.tid == tid && (tid != 0 || sample.processor == processor));
-        let mut any = false;
-        let lacking = same_thread.inspect(|_| any = true).filter(|(_, sample)| mode.is_missing_in(sample));
-        let found = lacking.min_by_key(|(_, sample)| {
-            let address = sample.sample.address;
-            let in_kernel = self.kernel.contains(address, pointer);
-            (
-                first.is_some_and(|first| first != address),
-                in_kernel == (mode == Mode::User),
-                sample.processor != processor,
-            )
-        });
-        match found {
-            Some((index, _)) => Found::Sample(index as u32),
-            None if any => Found::Complete,
-            None => Found::Nothing,
+    /// What lacks such a part; a sample before anything else, so that it has the same stack whatever is kept beside it.
+    fn find(&self, named: Named, mode: Mode, first: Option<u64>, pointer: Pointer) -> Result<Of, Missed> {
+        let is_kernel = kernel_test(self.kernel, pointer);
+        let missed = match find(&self.samples, named, mode, first, &is_kernel) {
+            Found::One(index) => return Ok(Of::Sample(index)),
+            Found::Complete => Missed::Complete,
+            Found::Nothing => Missed::Nothing,
+        };
+        if self.others.len() == 0 {
+            return Err(missed);
+        }
+        match find(&self.others, named, mode, first, &is_kernel) {
+            Found::One(index) => Ok(Of::Other(index)),
+            Found::Complete => Err(Missed::Complete),
+            Found::Nothing => Err(missed),
         }
     }
 
@@ -433,10 +466,13 @@ impl Join {
 
     /// The kernel part of a sample, now that everything has been read. Where only the user part is there although the
     /// sample was in the kernel (a lost record, a key never told), its address stands for the rest.
-    pub(super) fn kernel_stack(&mut self, raw: &RawSample, pointer: Pointer) -> Option<NodeId> {
-        let address = raw.sample.address;
+    pub(super) fn kernel_stack<F: Owner>(&mut self, raw: &Awaiting<F>, pointer: Pointer) -> Option<NodeId> {
         let kernel = self.resolved(raw.kernel);
-        if kernel.is_none() && self.resolved(raw.user).is_some() && self.kernel.contains(address, pointer) {
+        if kernel.is_none()
+            && self.resolved(raw.user).is_some()
+            && let Some(address) =
+                raw.fact.address().filter(|address| self.kernel.contains(*address, pointer))
+        {
             return self.stacks.extend(None, [address].into_iter());
         }
         kernel
@@ -446,10 +482,13 @@ impl Join {
     pub(super) fn resolved(&self, part: Part) -> Option<NodeId> {
         match part {
             Part::Missing => None,
-            Part::Known(stack) => Some(stack),
+            Part::Known { tree: 0, node } => Some(node),
+            Part::Known { tree, node } => {
+                self.grafted.get(usize::from(tree) - 1)?.get(node.0 as usize).copied()
+            }
             Part::Referred(reference) => match self.references.get(reference as usize)? {
-                Part::Known(stack) => Some(*stack),
-                Part::Missing | Part::Referred(_) => None,
+                Part::Referred(_) => None,
+                part => self.resolved(*part),
             },
         }
     }
@@ -461,103 +500,106 @@ impl Join {
 
     fn thread(&mut self, tid: u32) -> &mut InKernel {
         let never = Ticks(i64::MIN);
-        let new = || InKernel { waiting: Vec::new(), left: never, named: never, in_user_mode: never };
+        let nothing = || Waiting { list: Vec::new(), in_user_mode: never };
+        let new = || InKernel { samples: nothing(), others: nothing(), left: never, named: never };
         self.threads.entry(tid).or_insert_with(new)
     }
 }
 
 /// The stack of a whole fragment.
 fn whole(stacks: &mut PrefixTree<u64>, frames: Frames<'_>) -> Option<Part> {
-    stacks.extend(None, frames.addresses().rev()).map(Part::Known)
+    stacks.extend(None, frames.addresses().rev()).map(Part::own)
 }
 
-/// The first index for which `before` is false, for a sequence whose answer lies near its end: doubles its way back,
-/// then halves.
-pub(super) fn partition_back(len: usize, before: impl Fn(usize) -> bool) -> usize {
-    let mut high = len;
-    let mut step = 1;
-    let mut low = loop {
-        let Some(low) = high.checked_sub(step) else { break 0 };
-        if before(low) {
-            break low + 1;
-        }
-        high = low;
-        step *= 2;
+/// Why there is nothing for a fragment.
+enum Missed {
+    /// All that it could be of has its part.
+    Complete,
+    Nothing,
+}
+
+/// Notes that an event is of a process that nobody wants.
+fn dismiss<F: Owner>(one: Option<&mut Awaiting<F>>, named: Named) {
+    if let Some(one) = one.filter(|one| one.pid == NO_ID) {
+        one.name(named);
+    }
+}
+
+/// Gives an event its kernel part. True if it awaits a user part now.
+fn in_kernel<F: Owner>(one: Option<&mut Awaiting<F>>, named: Named, part: Part) -> bool {
+    let Some(one) = one else { return false };
+    one.name(named);
+    one.kernel = part;
+    !one.fact.is_interrupt()
+}
+
+/// Gives an event both parts.
+fn both<F: Owner>(
+    one: Option<&mut Awaiting<F>>,
+    named: Named,
+    frames: Frames<'_>,
+    kernel: KernelSpace,
+    stacks: &mut PrefixTree<u64>,
+) {
+    let Some(one) = one else { return };
+    let is_kernel = |address: &u64| kernel.contains(*address, frames.pointer());
+    let border = frames.addresses().take_while(is_kernel).count();
+    let mut part = |addresses: Vec<u64>| {
+        let stack = stacks.extend(None, addresses.into_iter().rev());
+        stack.map_or(Part::Missing, Part::own)
     };
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if before(middle) {
-            low = middle + 1;
-        } else {
-            high = middle;
+    one.name(named);
+    if !one.fact.is_interrupt() {
+        one.user = part(frames.addresses().skip(border).collect());
+    }
+    one.kernel = part(frames.addresses().take(border).collect());
+}
+
+/// Those that take a user fragment.
+struct Takers {
+    list: Vec<u32>,
+    /// What waited before this is of a former stay in the kernel.
+    since: Option<Ticks>,
+}
+
+impl Waiting {
+    fn take(&mut self, named: Named) -> Takers {
+        // At one tick of a coarse clock nobody knows which came first.
+        let is_over = self.in_user_mode < named.written || self.in_user_mode <= named.time;
+        Takers { list: std::mem::take(&mut self.list), since: is_over.then_some(self.in_user_mode) }
+    }
+}
+
+impl Takers {
+    /// Drops those of a former stay.
+    fn stay<F>(&mut self, all: &Pieces<Awaiting<F>>) {
+        if let Some(since) = self.since {
+            self.list.retain(|index| all.get(*index as usize).is_some_and(|one| one.time >= since));
         }
     }
-    low
+
+    fn claim<F: Owner>(&mut self, all: &mut Pieces<Awaiting<F>>, index: u32, named: Named) {
+        if let Some(one) = all.get_mut(index as usize) {
+            one.name(named);
+            self.list.push(index);
+        }
+    }
+
+    fn give<F>(&self, all: &mut Pieces<Awaiting<F>>, part: Part) {
+        for index in &self.list {
+            if let Some(one) = all.get_mut(*index as usize) {
+                one.user = part;
+            }
+        }
+    }
+
+    /// The list, for its memory.
+    fn emptied(mut self) -> Vec<u32> {
+        self.list.clear();
+        self.list
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{FEW, Join, Ticks, partition_back};
-    use crate::event::{Event, Kind, Pointer};
-    use crate::events::kernel::{Frames, Sample, StackWalk};
-    use crate::events::providers::PERF_INFO;
-
-    fn event(time: i64) -> Event<'static> {
-        Event {
-            time: Ticks(time),
-            provider: PERF_INFO,
-            kind: Kind::Classic,
-            opcode: 46,
-            version: 2,
-            pointer: Pointer::Bits64,
-            processor: 0,
-            pid: 0,
-            tid: 0,
-            items: &[],
-            payload: &[],
-        }
-    }
-
-    #[test]
-    fn unwanted_samples_and_idle_ones_take_no_memory() {
-        let mut join = Join::default();
-        join.keep_only([40]);
-        let frames = |address: u64| address.to_le_bytes();
-        let mut most = 0;
-        for number in 1..=4 * FEW as i64 {
-            let (time, address) = (10 * number, 0x1000 + number as u64);
-            let mut sample = Sample { address, tid: 41, count: 1, in_dpc: false, in_isr: false, priority: 8 };
-            // Of ten samples one is wanted, and five are idle.
-            let pid = match number % 10 {
-                0 => 40,
-                1..=4 => 50,
-                _ => 0,
-            };
-            sample.tid = if pid == 0 { 0 } else { pid + 1 };
-            join.sample(sample, &event(time), 0);
-            let (event_time, tid) = (Ticks(time), sample.tid);
-            let bytes = frames(address);
-            let frames = Frames::new(&bytes, Pointer::Bits64);
-            join.stack_walk(&StackWalk::Stack { event_time, pid, tid, frames }, &event(time + 2));
-            if join.is_sweep_due() {
-                join.sweep();
-            }
-            most = most.max(join.samples.len());
-        }
-        join.sweep();
-        let wanted = 4 * FEW / 10;
-        assert_eq!(join.samples.len(), wanted);
-        assert_eq!(join.stacks.len(), wanted, "no other stack is stored");
-        assert!(join.unwanted >= 4 * wanted as u64 && join.orphans == 0);
-        assert!(most <= FEW, "{most} at once");
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn partition_back_is_partition_point(mut values: Vec<u8>, at: u8) {
-            values.sort_unstable();
-            let expected = values.partition_point(|value| *value < at);
-            proptest::prop_assert_eq!(partition_back(values.len(), |i| values[i] < at), expected);
-        }
-    }
-}
+#[path = "join_tests.rs"]
+mod tests;

@@ -119,6 +119,13 @@ impl Lifetimes {
     /// Whose `id` it was at `time`. An ended life keeps its id until the next one begins.
     pub(super) fn at(&self, id: u32, time: Ticks) -> Option<u32> {
         let of_id = self.by_id.get(&id)?;
+        if of_id.len() == 1 {
+            let soon = Some(Ticks(time.0.saturating_add(self.early)));
+            return of_id
+                .front()
+                .copied()
+                .filter(|only| self.life(*only).is_some_and(|life| life.start <= soon));
+        }
         let last_by = |time: Ticks| {
             let starts = |index: &u32| self.life(*index).is_some_and(|life| life.start <= Some(time));
             of_id.partition_point(starts).checked_sub(1).and_then(|place| of_id.get(place)).copied()

@@ -3,13 +3,17 @@
 //! Mappings of one process may overlap: bases are used again over time, and unloads get lost. [`Space`] finds the right
 //! one.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::OnceLock;
+
 use rustc_hash::FxHashMap;
 
 use crate::event::Ticks;
 
 use super::images::ModuleId;
 use super::processes::ProcessId;
-use super::space::{Extent, Located, Space};
+use super::space::{Extent, MappingAt, Space};
 
 /// A module mapped in a process for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +48,8 @@ impl Mapping {
 pub struct Mappings {
     /// By process, base and start.
     all: Vec<Mapping>,
-    spaces: FxHashMap<ProcessId, Space>,
+    /// Of each process, which of all are its; and where they are, once somebody has asked.
+    spaces: FxHashMap<ProcessId, (Range<usize>, OnceLock<Space>)>,
     system: ProcessId,
 }
 
@@ -61,13 +66,18 @@ impl Mappings {
         let mut spaces = FxHashMap::default();
         let mut first = 0;
         for of_process in all.chunk_by(|a, b| a.process == b.process) {
+            let range = first..first + of_process.len();
+            first = range.end;
             if let Some(mapping) = of_process.first() {
-                let extents: Vec<Extent> = of_process.iter().map(Mapping::extent).collect();
-                spaces.insert(mapping.process, Space::new(&extents, first));
+                spaces.insert(mapping.process, (range, OnceLock::new()));
             }
-            first += of_process.len() as u32;
         }
         Mappings { all, spaces, system }
+    }
+
+    /// The processes that map a module at any time.
+    pub fn processes_of(&self, module: ModuleId) -> BTreeSet<ProcessId> {
+        self.all.iter().filter(|mapping| mapping.module == module).map(|mapping| mapping.process).collect()
     }
 
     /// Every mapping.
@@ -89,9 +99,15 @@ impl Mappings {
     /// What was mapped at `address` of `process` at `time`. Of several, the latest.
     ///
     /// `kernel` says that the address is in the kernel's half, whose modules all processes share.
-    pub fn at(&self, process: ProcessId, address: u64, kernel: bool, time: Ticks) -> Located {
+    pub fn at(&self, process: ProcessId, address: u64, kernel: bool, time: Ticks) -> MappingAt {
         let process = if kernel { self.system } else { process };
-        self.spaces.get(&process).map_or(Located::NOTHING, |space| space.at(address, time))
+        let Some((range, space)) = self.spaces.get(&process) else { return MappingAt::NOTHING };
+        let space = space.get_or_init(|| {
+            let mappings = self.all.get(range.clone()).unwrap_or_default();
+            let extents: Vec<Extent> = mappings.iter().map(Mapping::extent).collect();
+            Space::new(&extents, range.start as u32)
+        });
+        space.at(address, time)
     }
 }
 

@@ -5,36 +5,50 @@
 //! processes and images at the session's end, the user part of its stack, the frames of a stack key.
 
 mod accounting;
+mod awaiting;
 mod builder;
 pub mod code;
+pub mod digest;
+mod families;
 mod idle;
 mod images;
 mod inventory;
 mod join;
+mod kept;
 mod lifetimes;
+mod locate;
 mod mappings;
 mod paths;
 mod pieces;
 mod processes;
+mod recent;
+mod sample;
 mod space;
+mod texts;
+
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
-use crate::etl::Clock;
-use crate::event::{Pointer, Ticks};
-use crate::events::kernel::KernelSpace;
-use crate::prefix_tree::{NodeId, PrefixTree};
+use crate::clock::{Clock, Ticks};
+use crate::event::NO_ID;
+use crate::origin::{KernelSpace, Machine};
+use crate::prefix_tree::PrefixTree;
 pub use accounting::Lost;
-pub use builder::{Builder, Machine};
+pub use awaiting::Keep;
+pub use builder::Builder;
 pub use code::Code;
 pub use idle::Idle;
 pub use images::{Module, ModuleId, PdbId};
 pub use inventory::Before;
+pub use kept::{CounterSource, Kept, Stacked};
 pub use lifetimes::Life;
+pub use locate::{CodeAddress, InBody, Place, PlaceAt};
 pub use mappings::{Mapping, Mappings};
-pub use paths::{Paths, file_name, same_file, without_volume};
+pub use paths::Paths;
 pub use processes::{Process, ProcessId, Thread, ThreadId};
-pub use space::Located;
+pub use sample::{Context, Parts, Runner, RunnerId, Sample, Stack, StackId};
+pub use space::MappingAt;
 
 /// A recording, understood.
 #[derive(Debug)]
@@ -53,11 +67,22 @@ pub struct Trace {
     pub mappings: Mappings,
     /// Code outside images.
     pub code: Code,
-    /// The raw stacks of the samples: addresses, the root first.
-    pub stacks: PrefixTree<u64>,
-    /// Every CPU sample but the idle ones, in order of time.
+    /// The addresses of stacks, the root first. The numbers of its nodes, and what it has beside the stacks of `stacks`, may
+    /// differ from one reading to the next.
+    pub addresses: PrefixTree<u64>,
+    /// Every distinct stack.
+    pub stacks: Vec<Stack>,
+    /// Every thread in its process that has a sample or a kept event.
+    pub runners: Vec<Runner>,
+    /// Every CPU sample, in order of time; idle ones only if they were asked for ([`Builder::keep_idle`]).
     pub samples: Vec<Sample>,
-    /// The idle ones.
+    /// Events of other kinds that were asked for ([`Builder::keep`]), with their stacks.
+    pub kept: Kept,
+    /// Samples of performance counters, kept or not. They are no CPU samples, and no other count has them.
+    pub counter_samples: u64,
+    /// What was counted, by the number of the source.
+    pub counter_sources: BTreeMap<u32, CounterSource>,
+    /// The idle ones, where they are not among the samples.
     pub idle: Idle,
     /// Samples that were dropped because their process is not wanted ([`Builder::keep_only`]); no other count has them.
     pub unwanted: u64,
@@ -75,67 +100,6 @@ pub struct Trace {
     kernel_only: FxHashSet<ProcessId>,
 }
 
-/// Where a processor was at a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// When.
-    pub time: Ticks,
-    /// The interrupted instruction.
-    pub address: u64,
-    /// The process: the one that its stack names, else that of its thread.
-    pub process: ProcessId,
-    /// The system's id of the thread; 0 for the idle thread.
-    pub tid: u32,
-    /// The thread, where the trace knows it.
-    pub thread: Option<ThreadId>,
-    /// The processor.
-    pub processor: u16,
-    /// What it stands for: the sampling interval in force times its count, in 100 ns.
-    pub weight: u64,
-    /// What the processor was doing.
-    pub context: Context,
-    /// The kernel part of its stack.
-    pub kernel: Option<NodeId>,
-    /// The user part of its stack.
-    pub user: Option<NodeId>,
-}
-
-impl Sample {
-    /// Which parts its stack has.
-    pub fn parts(&self) -> Parts {
-        match (self.kernel, self.user) {
-            (None, None) => Parts::None,
-            (None, Some(_)) => Parts::User,
-            (Some(_), None) => Parts::Kernel,
-            (Some(_), Some(_)) => Parts::KernelAndUser,
-        }
-    }
-}
-
-/// What a sampled processor was doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Context {
-    /// Running its thread.
-    Thread,
-    /// Running a deferred procedure call on the back of a thread.
-    Dpc,
-    /// Running an interrupt service routine on the back of a thread.
-    Isr,
-}
-
-/// Which parts a stack has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Parts {
-    /// No stack at all.
-    None,
-    /// User frames only: the sample was in user mode.
-    User,
-    /// Kernel frames only: a system thread, an interrupt, or a user part that was lost.
-    Kernel,
-    /// Both.
-    KernelAndUser,
-}
-
 impl Trace {
     /// The process of a sample or mapping.
     pub fn process(&self, id: ProcessId) -> Option<&Process> {
@@ -145,6 +109,17 @@ impl Trace {
     /// A module by its id.
     pub fn module(&self, id: ModuleId) -> Option<&Module> {
         self.modules.get(id.0 as usize)
+    }
+
+    /// The thread in its process of a sample.
+    pub fn runner(&self, id: RunnerId) -> Runner {
+        let nobody = Runner { process: ProcessId(u32::MAX), tid: NO_ID, thread: None };
+        self.runners.get(id.0 as usize).copied().unwrap_or(nobody)
+    }
+
+    /// The stack of a sample.
+    pub fn stack(&self, id: StackId) -> Stack {
+        self.stacks.get(id.0 as usize).copied().unwrap_or_default()
     }
 
     /// A thread by its id.
@@ -180,13 +155,5 @@ impl Trace {
     /// All samples of the recording, idle and unwanted ones too.
     pub fn sample_count(&self) -> u64 {
         self.samples.len() as u64 + self.idle.samples + self.unwanted
-    }
-
-    /// The machine's pointer width in bytes.
-    pub fn pointer_bytes(&self) -> usize {
-        match self.machine.pointer {
-            Pointer::Bits32 => 4,
-            Pointer::Bits64 => 8,
-        }
     }
 }

@@ -7,6 +7,7 @@
 //! | `\SystemRoot\System32\drivers\x.sys` | kernel modules | Windows directory |
 //! | `\??\C:\dir\x.sys` | some drivers | without the prefix |
 //! | `\Device\Mup\server\share\x.dll` | network | `\\server\share\x.dll` |
+//! | `\Device\Mup\;LanmanRedirector\;Z:00012345\server\share\x.dll` | network, by a mapped drive | the same |
 //! | `\Device\vmsmb\...\Windows\x.dll` | containers (not verified) | system drive, from `\Windows` on |
 //!
 //! The mapping is part of a merged trace; without it paths stay as they are.
@@ -44,7 +45,7 @@ impl Paths {
     }
 
     pub(super) fn set_windows(&mut self, directory: String) {
-        if directory.len() > LONGEST {
+        if directory.is_empty() || directory.len() > LONGEST {
             return;
         }
         self.windows = directory;
@@ -85,21 +86,22 @@ impl Paths {
 
     /// The drive of the longest device prefix of `path`, and what follows the prefix.
     fn volume<'a>(&self, path: &'a str) -> Option<(&str, &'a str)> {
-        let ends: Vec<usize> = path.match_indices('\\').take(DEEPEST).map(|(at, _)| at + 1).collect();
-        ends.into_iter().rev().find_map(|end| {
-            let (prefix, rest) = path.split_at_checked(end)?;
-            Some((self.volumes.get(&prefix.to_ascii_lowercase())?.as_str(), rest))
-        })
+        let behind = |(at, _): (usize, &str)| at + 1;
+        let deepest = path.match_indices('\\').take(DEEPEST).last().map(behind)?;
+        let folded = path.get(..deepest)?.to_ascii_lowercase();
+        let mut ends = folded.rmatch_indices('\\').map(behind);
+        ends.find_map(|end| Some((self.volumes.get(folded.get(..end)?)?.as_str(), path.get(end..)?)))
     }
 }
 
-/// `server\share\...` from what follows a redirector, without its client part (`DfsClient\;Z:0000000000020d40\`).
+/// `server\share\...` from what follows a redirector, without the redirector's client (`;LanmanRedirector\`, or
+/// `DfsClient\` without the mark) and the mapped drive with its session (`;Z:0000000000020d40\`).
 fn share(rest: &str) -> &str {
-    let rest = strip_prefix(rest, r"DfsClient\").unwrap_or(rest);
-    match rest.strip_prefix(';').and_then(|session| session.split_once('\\')) {
-        Some((_, rest)) => rest,
-        None => rest,
+    let mut rest = strip_prefix(rest, r"DfsClient\").unwrap_or(rest);
+    while let Some((_, behind)) = rest.strip_prefix(';').and_then(|marked| marked.split_once('\\')) {
+        rest = behind;
     }
+    rest
 }
 
 /// `path` behind `prefix`, whatever the case.
@@ -112,29 +114,9 @@ fn find(text: &str, part: &str) -> Option<usize> {
     text.to_ascii_lowercase().find(&part.to_ascii_lowercase())
 }
 
-/// The last component of a Windows path.
-pub fn file_name(path: &str) -> &str {
-    path.rsplit(['\\', '/']).next().unwrap_or(path)
-}
-
-/// `\dir\file` of `C:\dir\file` and of `\Device\HarddiskVolume3\dir\file`, in lower case.
-pub fn without_volume(path: &str) -> String {
-    let path = path.to_ascii_lowercase();
-    let rest = match path.strip_prefix(r"\device\") {
-        Some(rest) => rest.find('\\').and_then(|at| rest.get(at..)),
-        None => path.split_once(':').map(|(_, rest)| rest),
-    };
-    rest.unwrap_or(&path).to_owned()
-}
-
-/// Whether two paths, each with a drive or a volume in front, are of one file.
-pub fn same_file(a: &str, b: &str) -> bool {
-    file_name(a).eq_ignore_ascii_case(file_name(b)) && without_volume(a) == without_volume(b)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Paths, file_name, same_file, without_volume};
+    use super::Paths;
 
     fn paths() -> Paths {
         let mut paths = Paths::default();
@@ -161,7 +143,17 @@ mod tests {
             (r"\??\C:\x\MpKslDrv.sys", r"C:\x\MpKslDrv.sys"),
             (r"\Device\Mup\server\share\x.dll", r"\\server\share\x.dll"),
             (r"\Device\Mup\DfsClient\;Z:0000000000020d40\server\share\x.dll", r"\\server\share\x.dll"),
+            (
+                r"\Device\Mup\;LanmanRedirector\;Z:0000000000020d40\server\share\x.dll",
+                r"\\server\share\x.dll",
+            ),
+            (r"\Device\Mup\;LanmanRedirector\server\share\x.dll", r"\\server\share\x.dll"),
+            (r"\Device\Mup\;RdpDr\;Z:1\tsclient\C\x.dll", r"\\tsclient\C\x.dll"),
+            (r"\Device\Mup\;WebDavRedirector\;W:0000000000020d40\h@SSL\d\x.dll", r"\\h@SSL\d\x.dll"),
+            (r"\device\mup\;lanmanredirector\;z:0\server\share\x.dll", r"\\server\share\x.dll"),
+            (r"\Device\Mup\;LanmanRedirector", r"\\;LanmanRedirector"),
             (r"\Device\LanmanRedirector\server\share\x.dll", r"\\server\share\x.dll"),
+            (r"\Device\LanmanRedirector\;Z:0000000000020d40\server\share\x.dll", r"\\server\share\x.dll"),
             (r"\Device\vmsmb\VSMB-{1}\os\Windows\System32\x.dll", r"C:\Windows\System32\x.dll"),
             (r"\Device\HarddiskVolume7\x.dll", r"\Device\HarddiskVolume7\x.dll"),
             ("x.sys", "x.sys"),
@@ -191,21 +183,5 @@ mod tests {
         for path in [r"\SystemRoot\x.sys", r"\Device\HarddiskVolume1\x.dll", r"\Windows\x.dll"] {
             assert_eq!(paths.to_dos(path), path);
         }
-    }
-
-    #[test]
-    fn names_end_paths_with_either_slash() {
-        assert_eq!(file_name(r"C:\a\b.dll"), "b.dll");
-        assert_eq!(file_name("d:/x/y.pdb"), "y.pdb");
-        assert_eq!(file_name("z.sys"), "z.sys");
-    }
-
-    #[test]
-    fn paths_compare_without_their_volumes() {
-        assert_eq!(without_volume(r"C:\A\b.dll"), r"\a\b.dll");
-        assert_eq!(without_volume(r"\Device\HarddiskVolume12\A\b.dll"), r"\a\b.dll");
-        assert_eq!(without_volume("b.dll"), "b.dll");
-        assert!(same_file(r"C:\A\b.dll", r"\Device\HarddiskVolume3\a\B.dll"));
-        assert!(!same_file(r"C:\A\b.dll", r"C:\b.dll"));
     }
 }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::event::{NO_ID, Ticks};
 use crate::events::kernel::{self, Phase};
-use crate::session::Running;
+use crate::sink::Running;
 
 use super::lifetimes::{Life, Lifetimes};
 
@@ -203,7 +203,9 @@ impl Threads {
             thread.start_address = record.start_address;
         }
         if !record.name.is_empty() {
-            thread.name = record.name.to_string();
+            if !record.name.reads(&thread.name) {
+                thread.name = record.name.to_string();
+            }
         } else if let Some(name) = self.early_names.remove(&tid) {
             thread.name = name;
         }

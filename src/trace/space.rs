@@ -26,7 +26,7 @@ pub(super) struct Extent {
 
 /// What is at an address, and for how long that answer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Located {
+pub struct MappingAt {
     /// The index of the mapping; `None` for an address outside all images.
     pub mapping: Option<usize>,
     /// The answer is the same from here,
@@ -35,9 +35,9 @@ pub struct Located {
     pub until: Ticks,
 }
 
-impl Located {
+impl MappingAt {
     /// Nothing is there, at no time.
-    pub const NOTHING: Located = Located { mapping: None, from: Ticks(i64::MIN), until: Ticks(i64::MAX) };
+    pub const NOTHING: MappingAt = MappingAt { mapping: None, from: Ticks(i64::MIN), until: Ticks(i64::MAX) };
 
     /// True if the answer holds at `time` too.
     pub fn holds_at(&self, time: Ticks) -> bool {
@@ -107,8 +107,8 @@ impl Space {
     }
 
     /// What is at `address` at `time`: of several things, the one that came last.
-    pub(super) fn at(&self, address: u64, time: Ticks) -> Located {
-        let mut located = Located::NOTHING;
+    pub(super) fn at(&self, address: u64, time: Ticks) -> MappingAt {
+        let mut located = MappingAt::NOTHING;
         let mut latest = None;
         for changes in self.timelines(address) {
             let later = changes.partition_point(|change| change.time <= time);

@@ -1,14 +1,15 @@
 //! Every sample is accounted for: by kind, by the parts of its stack, by filters, and in the call tree.
 
+mod choosing;
 mod oracle;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use etwprof::profile::{CallTree, Cut, Filter, Grouping, Naming, Profile};
+use etwprof::profile::{Cut, Detail, Filter, Grouping, Moment, Profile};
 use etwprof::symbols::Unnamed;
-use etwprof::trace::{Context, Parts, Sample, Trace};
+use etwprof::trace::{Context, Parts, Process, Sample, Trace};
 
 use crate::support::reading::{self, info, json, number};
 use crate::support::{command, data};
@@ -55,8 +56,8 @@ fn samples_of_the_windows_7_trace() {
     {
         assert_eq!(number(&info, pointer), expected, "{pointer}");
     }
-    let stacks: u64 =
-        info["samples"]["stacks"].as_object().unwrap().values().filter_map(|n| n.as_u64()).sum();
+    let parts = ["user_only", "kernel_and_user", "kernel_only", "none"];
+    let stacks: u64 = parts.iter().map(|part| number(&info, &format!("/samples/stacks/{part}"))).sum();
     assert_eq!(stacks, 4_854);
 }
 
@@ -66,13 +67,14 @@ fn classes_of_samples_in_the_x64_trace() {
     let file = data::file(X64);
     let trace = reading::file(&file);
     let count = |of: &dyn Fn(&Sample) -> bool| trace.samples.iter().filter(|sample| of(sample)).count();
+    let tid = |s: &Sample| trace.runner(s.runner).tid;
 
     assert_eq!(trace.idle.samples, 73_208);
-    assert_eq!(count(&|s| s.tid == 0 && s.context == Context::Dpc), 84);
-    assert_eq!(count(&|s| s.tid == 0 && s.context == Context::Isr), 21);
-    assert_eq!(count(&|s| s.tid != 0 && s.context == Context::Thread), 6_185);
-    assert_eq!(count(&|s| s.tid != 0 && s.context == Context::Dpc), 23);
-    assert_eq!(count(&|s| s.tid != 0 && s.context == Context::Isr), 7);
+    assert_eq!(count(&|s| tid(s) == 0 && s.context == Context::Dpc), 84);
+    assert_eq!(count(&|s| tid(s) == 0 && s.context == Context::Isr), 21);
+    assert_eq!(count(&|s| tid(s) != 0 && s.context == Context::Thread), 6_185);
+    assert_eq!(count(&|s| tid(s) != 0 && s.context == Context::Dpc), 23);
+    assert_eq!(count(&|s| tid(s) != 0 && s.context == Context::Isr), 7);
     let idle = |cpu| trace.idle.by_processor.get(&cpu).copied().unwrap_or(0) as usize;
     let per_processor: Vec<usize> = (0..8).map(|cpu| idle(cpu) + count(&|s| s.processor == cpu)).collect();
     assert_eq!(per_processor, [9_946, 9_951, 9_910, 9_937, 9_952, 9_948, 9_944, 9_940]);
@@ -82,12 +84,12 @@ fn classes_of_samples_in_the_x64_trace() {
     assert!(trace.clock.seconds(first) > 0.0 && trace.clock.seconds(last) < 11.0);
 
     let interrupt = |s: &Sample| matches!(s.context, Context::Dpc | Context::Isr);
-    let kernel_only = |s: &Sample| s.parts() == Parts::Kernel;
-    let pid = |s: &Sample| trace.process(s.process).unwrap().pid;
+    let kernel_only = |s: &Sample| trace.stack(s.stack).parts() == Parts::Kernel;
+    let pid = |s: &Sample| trace.process(trace.runner(s.runner).process).unwrap().pid;
     assert_eq!(count(&|s| kernel_only(s) && interrupt(s)), 134, "interrupts have no user part");
     assert_eq!(count(&|s| kernel_only(s) && !interrupt(s) && pid(s) == 4), 102, "System has no user mode");
     assert_eq!(count(&|s| kernel_only(s) && !interrupt(s) && pid(s) != 4), 17, "their user part never came");
-    assert_eq!(count(&|s| interrupt(s) && s.user.is_some()), 0);
+    assert_eq!(count(&|s| interrupt(s) && trace.stack(s.stack).user.is_some()), 0);
 }
 
 /// The stack's first frame is the sampled address (but for two in WOW64's ntdll), and the process that a stack names
@@ -97,18 +99,21 @@ fn classes_of_samples_in_the_x64_trace() {
 fn stacks_belong_to_their_samples() {
     let file = data::file(X64);
     let trace = reading::file(&file);
-    let with_stack: Vec<&Sample> = trace.samples.iter().filter(|s| s.parts() != Parts::None).collect();
-    let leaf = |s: &Sample| s.kernel.or(s.user).and_then(|stack| trace.stacks.value(stack));
+    let stack = |s: &Sample| trace.stack(s.stack);
+    let with_stack: Vec<&Sample> = trace.samples.iter().filter(|s| stack(s).parts() != Parts::None).collect();
+    let leaf = |s: &Sample| stack(s).kernel.or(stack(s).user).and_then(|part| trace.addresses.value(part));
     assert_eq!(with_stack.iter().filter(|s| leaf(s) != Some(s.address)).count(), 2);
 
-    let of_threads: Vec<_> = with_stack.iter().filter_map(|s| Some((s, trace.thread(s.thread?)?))).collect();
+    let runner = |s: &Sample| trace.runner(s.runner);
+    let of_threads: Vec<_> =
+        with_stack.iter().filter_map(|s| Some((s, trace.thread(runner(s).thread?)?))).collect();
     assert_eq!(of_threads.len(), 6_214);
     for (sample, thread) in of_threads {
-        assert_eq!(trace.process(sample.process).unwrap().pid, thread.pid);
+        assert_eq!(trace.process(runner(sample).process).unwrap().pid, thread.pid);
     }
     // The deepest stack of one event in the file; a user part from another event may lie under a kernel part.
-    let fragments = with_stack.iter().flat_map(|s| s.kernel.into_iter().chain(s.user));
-    assert!(fragments.map(|stack| trace.stacks.path(stack).count()).all(|depth| (1..=111).contains(&depth)));
+    let fragments = with_stack.iter().flat_map(|s| stack(s).kernel.into_iter().chain(stack(s).user));
+    assert!(fragments.map(|part| trace.addresses.path(part).count()).all(|depth| (1..=111).contains(&depth)));
 }
 
 #[test]
@@ -123,13 +128,14 @@ fn the_tree_and_folded_stacks_hold_all_that_is_kept() {
             assert_eq!(folded_sum(output.text()), kept);
         }
         let trace = reading::file(&file);
-        let profile = Profile::new(&trace, &Filter::default(), &Unnamed, Naming::default());
+        let profile = Profile::new(&trace, &Filter::default(), &Unnamed);
         for by_thread in [false, true] {
-            let tree = CallTree::new(&profile, &trace, Grouping { by_process: true, by_thread });
-            assert_eq!(tree.total(), kept);
-            assert_eq!(tree.cut(), Cut::default(), "a real recording is never cut");
+            let (tree, cut) =
+                profile.tree(if by_thread { Grouping::Thread } else { Grouping::Process }, Detail::default());
+            assert_eq!(tree.total() as u64, kept);
+            assert_eq!(cut, Cut::default(), "a real recording is never cut");
             oracle::assert_sums(&tree);
-            oracle::assert_is_tree_of(&tree, &profile, &trace, by_thread);
+            oracle::assert_is_tree_of(&tree, &profile, by_thread);
         }
     }
 }
@@ -157,7 +163,6 @@ fn filters_lose_no_sample() {
     let (before, after) = (samples(&["--to", "5.5s"]), samples(&["--from", "5.5s"]));
     assert_eq!(before.kept + after.kept, all.kept);
     assert!(before.kept > 0 && after.kept > 0);
-    assert_eq!(samples(&["--from", "1s", "--to", "1s"]).kept, 0);
 
     let named = samples(&["--name", "TEST.X64"]);
     assert_eq!(named.kept, samples(&["--name", "Test.x64.exe"]).kept);
@@ -181,8 +186,8 @@ fn the_name_of_a_method_does_not_depend_on_the_filter() {
             let filter = ["--offline"].iter().chain(filter).map(OsStr::new);
             command::etwprof(args.into_iter().chain(filter)).success().text().to_owned()
         };
-        let whole = folded(&[]);
-        let whole: HashSet<&str> = whole.lines().collect();
+        let all = folded(&[]);
+        let whole: HashSet<&str> = all.lines().collect();
         let mut lines = 0;
         for process in info(&file)["processes"].as_array().unwrap() {
             if number(process, "/samples") > 0 {
@@ -192,7 +197,8 @@ fn the_name_of_a_method_does_not_depend_on_the_filter() {
                 lines += one.lines().count();
             }
         }
-        assert_eq!(lines, whole.len());
+        // Two lines read alike where a process has two modules of one name, for code of 32 bits and of 64.
+        assert_eq!(lines, all.lines().count());
     }
 }
 
@@ -207,10 +213,10 @@ fn the_share_of_known_functions_is_that_of_named_leaves() {
     for (stack, samples) in output.text().lines().filter_map(|line| line.rsplit_once(' ')) {
         let leaf = stack.rsplit(';').next().unwrap();
         let samples: u64 = samples.parse().unwrap();
-        named += if leaf.starts_with("0x") || leaf.contains("!0x") { 0 } else { samples };
+        named += if leaf.starts_with("0x") || leaf.ends_with("!?") { 0 } else { samples };
         all += samples;
     }
-    let share = format!("functions are known for {:.1}% of the samples;", 100.0 * named as f64 / all as f64);
+    let share = format!("named: {:.1}% of samples by their leaf,", 100.0 * named as f64 / all as f64);
     assert!(named > 0 && output.stderr.contains(&share), "{share} {}", output.stderr);
 }
 
@@ -226,9 +232,10 @@ fn filtered(file: &Path, filter: &[&str]) -> Balance {
         ["total", "idle", "kept", "filtered"].map(|name| number(&info, &format!("/samples/{name}")));
     assert_eq!(kept + idle + filtered, total, "{filter:?}");
     assert_eq!((total, idle), (79_528, 73_208), "idle samples are idle under any filter");
-    let stacks: u64 =
-        info["samples"]["stacks"].as_object().unwrap().values().filter_map(|n| n.as_u64()).sum();
+    let parts = ["user_only", "kernel_and_user", "kernel_only", "none"];
+    let stacks: u64 = parts.iter().map(|part| number(&info, &format!("/samples/stacks/{part}"))).sum();
     assert_eq!(stacks, kept, "{filter:?}");
+    assert!(number(&info, "/samples/stacks/broken") <= kept);
     let of_processes: u64 = info["processes"].as_array().unwrap().iter().map(|p| number(p, "/samples")).sum();
     assert_eq!(of_processes, kept, "{filter:?}");
     Balance { kept }
@@ -237,14 +244,33 @@ fn filtered(file: &Path, filter: &[&str]) -> Balance {
 /// Samples of one trace as one would count them by hand.
 fn kept_by_hand(trace: &Trace, filter: &Filter) -> u64 {
     let keeps = |sample: &&Sample| {
-        let process = trace.process(sample.process).unwrap();
+        let process = trace.process(trace.runner(sample.runner).process).unwrap();
+        let runner = trace.runner(sample.runner);
         let seconds = trace.clock.seconds(sample.time);
-        let named = filter.names.iter().any(|name| name.eq_ignore_ascii_case(&process.name));
-        let all = filter.pids.is_empty() && filter.names.is_empty();
-        (all || named || filter.pids.contains(&process.pid))
-            && (filter.tids.is_empty() || filter.tids.contains(&sample.tid))
-            && filter.from.is_none_or(|from| from <= seconds)
-            && filter.to.is_none_or(|to| seconds < to)
+        let at = |moment| match moment {
+            Moment::Seconds(seconds) => seconds,
+            other => panic!("{other:?}"),
+        };
+        let is_named = |process: &Process| {
+            let named = filter.names.iter().any(|name| name.text().eq_ignore_ascii_case(&process.name));
+            named || filter.pids.contains(&process.pid)
+        };
+        // Only the second process has a parent in the trace, the first.
+        let is_child = || {
+            let parent = trace.processes.iter().find(|parent| parent.pid == process.parent_pid);
+            filter.children && process.parent_pid != 0 && parent.is_some_and(is_named)
+        };
+        let thread = runner.thread.map_or("", |thread| trace.thread(thread).unwrap().name.as_str());
+        let no_process = filter.pids.is_empty() && filter.names.is_empty();
+        let no_thread = filter.tids.is_empty() && filter.threads.is_empty();
+        (no_process || is_named(process) || is_child())
+            && (no_thread
+                || filter.tids.contains(&runner.tid)
+                || filter.threads.iter().any(|name| name.text() == thread))
+            && (filter.cpus.is_empty() || filter.cpus.contains(&(sample.processor..=sample.processor)))
+            && filter.from.is_none_or(|from| at(from) <= seconds)
+            && filter.to.is_none_or(|to| seconds < at(to))
+            && (filter.include_idle || runner.tid != 0 || sample.context != Context::Thread)
     };
     trace.samples.iter().filter(keeps).count() as u64
 }

@@ -19,7 +19,7 @@ mod blow_up;
 mod buffers;
 mod cut;
 mod flipped;
-pub mod multiply;
+mod multiply;
 mod names;
 mod payloads;
 mod seeds;
@@ -27,16 +27,18 @@ mod shrinking;
 mod wrong_files;
 
 use std::io;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use etwprof::etl::{Damage, EtlError, Recording};
-use etwprof::profile::{CallTree, Filter, Grouping, Naming, Profile};
+use etwprof::profile::{Detail, Grouping, Shape, Timeline};
 use etwprof::report::events::{self, Counter};
 use etwprof::report::info::{self, Info};
-use etwprof::report::{console, folded};
-use etwprof::symbols::Unnamed;
-use etwprof::symbols::resolver::Symbols;
-use etwprof::trace::{Builder, Trace};
+use etwprof::report::{Spelling, console, folded, strip};
+use etwprof::trace::Trace;
+use etwprof::{Analysis, Options};
 
+use crate::support::shown::{CODE, KERNEL};
 use crate::synth::kernel::{perfinfo, process, system, thread};
 use crate::synth::{
     Etl, Event, Image, IntoEvent, Item, Origin, Process, START, Sample, Thread, clr, guid, image_id,
@@ -46,7 +48,7 @@ use crate::synth::{
 /// What could be read.
 #[derive(Debug)]
 struct Outcome {
-    trace: Trace,
+    trace: Arc<Trace>,
     damage: Vec<Damage>,
     /// Sizes of all reports together.
     written: usize,
@@ -56,14 +58,15 @@ struct Outcome {
 fn read_all(bytes: &[u8]) -> Result<Outcome, EtlError> {
     let recording = Recording::from_bytes("hostile.etl", bytes.to_vec())?;
     let mut progress = |_| {};
-    let counted = recording.fold(&mut progress, Counter::default, Counter::event);
-    let read = recording.fold(&mut progress, || Builder::for_recording(&recording), Builder::event);
-    let (trace, damage) = (read.value.finish(), read.damage);
+    let counted = recording.fold(NonZeroUsize::MIN, &mut progress, Counter::default, Counter::event);
+    let analysis = Analysis::read(recording, &[], &Options { symbols: None, ..Options::default() }, &())
+        .expect("nobody cuts bytes");
+    let (profile, damage) = (&analysis.profile, analysis.damage.clone());
+    let trace = Arc::clone(&profile.trace);
     assert_eq!(counted.damage, damage, "two readings find the same");
     let rows = counted.value.rows();
     assert_eq!(rows.iter().map(|row| row.count).sum::<u64>(), trace.events);
 
-    let profile = Profile::new(&trace, &Filter::default(), &Unnamed, Naming::default());
     let balance = &profile.balance;
     assert_eq!(balance.total, trace.samples.len() as u64 + trace.idle.samples);
     assert_eq!(balance.total, balance.kept + balance.idle + balance.filtered);
@@ -71,22 +74,29 @@ fn read_all(bytes: &[u8]) -> Result<Outcome, EtlError> {
     assert_eq!(balance.kept, stacks.user_only + stacks.kernel_and_user + stacks.kernel_only + stacks.none);
     assert!(trace.samples.is_sorted_by_key(|sample| sample.time));
 
-    let tree = CallTree::new(&profile, &trace, Grouping { by_process: true, by_thread: true });
-    assert_eq!(tree.total(), balance.kept);
+    let detail = Detail::default();
+    let arranged = profile.arrange(&Shape { grouping: Grouping::Thread, detail, ..Shape::default() });
+    let tree = &arranged.counts;
+    assert_eq!(tree.total() as u64, balance.kept);
     for (_, node) in tree.nodes() {
         let below =
             tree.children(node).iter().filter_map(|child| tree.node(*child)).map(|child| child.inclusive());
-        assert_eq!(node.inclusive(), node.exclusive() + below.sum::<u64>());
+        assert_eq!(node.inclusive(), node.exclusive() + below.sum::<i64>());
     }
     let mut out = Sink::default();
-    let info = Info::new(&recording, &trace, &profile, &Symbols::default(), &damage);
+    let labels = Spelling::new(profile, detail);
+    let info = Info::new(&analysis);
     let all = console::Options { min_percent: 0.0, ..Default::default() };
+    let timeline = Timeline::new(profile, &arranged.left_out, (None, None), strip::bins(None));
+    assert_eq!(timeline.all.samples, balance.kept);
+    assert_eq!(timeline.all.bins.iter().sum::<i64>(), profile.total());
     let written = events::write(&mut out, &rows)
         .and_then(|()| events::write_json(&mut out, &rows))
         .and_then(|()| info::write(&mut out, &info))
         .and_then(|()| info::write_json(&mut out, &info))
-        .and_then(|()| folded::write(&mut out, &tree))
-        .and_then(|()| console::write(&mut out, &tree, &all));
+        .and_then(|()| folded::write(&mut out, tree, &labels))
+        .and_then(|()| strip::write(&mut out, &timeline, trace.machine.processors, &labels, None))
+        .and_then(|()| console::write(&mut out, &arranged, &labels, &all));
     written.expect("a sink takes everything");
     Ok(Outcome { trace, damage, written: out.0 })
 }
@@ -108,8 +118,6 @@ impl io::Write for Sink {
 
 const PID: u32 = 40;
 const TID: u32 = 44;
-const CODE: u64 = 0x7ff6_0000_0000;
-const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 
 /// One event of every kind that there is, in every kind of record.
 fn everything() -> Vec<Event> {

@@ -1,54 +1,122 @@
-//! The integration tests: one binary, with its support code beside it.
+//! The integration tests: one binary, with a folder for each room of the library, and what they share in `support`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, missing_docs, unreachable_pub)]
+
+mod support;
+mod synth;
+
 mod accounting;
+mod architecture;
 mod baselines;
 mod beliefs;
-mod clr_profile;
-mod clr_real;
-mod clr_reports;
-mod clr_synthetic;
-mod commands;
-mod containers;
-mod data;
+mod believable;
 mod demo;
-mod frames;
+mod firefox;
 mod golden;
 mod hostile;
-mod images;
-mod join;
-mod lifetimes;
-mod lines_facts;
-mod lines_hostile;
-mod lines_portable;
-mod lines_precompiled;
-mod lines_reports;
-mod lines_windows;
+mod tables;
+
+mod cli {
+    mod choosing;
+    mod commands;
+    mod formats;
+    mod output_files;
+    mod report;
+    mod servers;
+    mod shaping;
+    mod strict;
+    mod symbolize;
+    mod view;
+    mod view_symbols;
+}
+
+mod clr {
+    mod profile;
+    mod real;
+    mod reports;
+    mod synthetic;
+}
+
+mod etl {
+    mod ahead;
+    mod containers;
+    mod data;
+}
+
+mod events {
+    mod payloads;
+}
+
+mod lines {
+    mod hostile;
+    mod portable;
+    mod precompiled;
+    mod reports;
+    mod table;
+    mod windows;
+}
+
+mod profile {
+    mod patterns;
+    mod shape;
+}
+
+mod r2r {
+    mod hostile;
+    mod names;
+    mod real;
+    mod synthetic;
+}
+
+mod resolve {
+    mod composite;
+    mod names;
+    mod paths;
+    mod runs;
+    mod verdicts;
+}
+
 #[cfg(windows)]
-mod live;
-mod output_files;
-mod payloads;
-mod r2r_hostile;
-mod r2r_image;
-mod r2r_names;
-mod r2r_real;
-mod r2r_synthetic;
-mod resolve_names;
-mod resolve_runs;
-mod resolve_support;
-mod resolve_verdicts;
-mod stacks;
-mod store_cabinet;
-mod store_cache;
-mod store_fetch;
-mod store_layout;
-mod store_path;
-mod store_support;
-mod support;
-mod symbolize_command;
-mod symbols_breakpad;
-mod symbols_dwarf;
-mod symbols_malformed;
-mod symbols_pe;
-mod symbols_peer;
-mod symbols_truth;
-mod synth;
+mod session {
+    mod live;
+}
+
+mod store {
+    mod access;
+    mod cabinet;
+    mod cache;
+    mod fetch;
+    mod health;
+    mod layout;
+    mod path;
+}
+
+mod symbols {
+    mod assembly;
+    mod breakpad;
+    mod code;
+    mod dwarf;
+    mod extents;
+    mod malformed;
+    mod pe;
+    mod peer;
+    mod spelling;
+    mod truth;
+}
+
+mod trace {
+    mod broken;
+    mod digest;
+    mod frames;
+    mod images;
+    mod join;
+    mod kept;
+    mod lifetimes;
+    mod repair;
+}
+
+mod viewers {
+    mod demo;
+    mod otlp;
+    mod pprof;
+    mod speedscope;
+}

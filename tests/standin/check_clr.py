@@ -100,8 +100,9 @@ FOLDED = ["--offline", "-f", "folded"]
 
 
 def attached(program, shared):
-    """A recording of a program that runs, ended by Ctrl-C after 100 samples."""
-    run = Run("--pid", program.pid, *FOLDED, shared=shared, interrupt=[lambda line: "100 samples" in line]).clean()
+    """A recording of a program that runs, ended by Ctrl-C after 100 samples of it."""
+    run = Run("--pid", program.pid, *FOLDED, shared=shared, awaited=program.pid,
+              interrupt=[lambda line: "100 samples" in line]).clean()
     expect(run.code == 0 and "did not list" not in run.err, run.err)
     return run
 

@@ -666,6 +666,14 @@ static int buffer_done(struct consumer *consumer) {
     return !consumer->logfile.BufferCallback || consumer->logfile.BufferCallback(&consumer->logfile);
 }
 
+/* Whether it is a stack of the program STANDIN_AWAITED: each of its samples has one. */
+static int is_awaited(const struct event *event) {
+    DWORD pid;
+    if (event->kind != KIND_KERNEL || event->group != 0x18 || event->payload_size < 12) return 0;
+    memcpy(&pid, event->payload + 8, 4);
+    return pid == (DWORD)atol(setting("STANDIN_AWAITED", "0"));
+}
+
 /* STANDIN_SHARED: what another program writes now, until the session is stopped and all of it is read. */
 static void process_shared(struct consumer *consumer) {
     static const struct etl clock = {.frequency = 10000000};
@@ -677,7 +685,7 @@ static void process_shared(struct consumer *consumer) {
         while (!consumer->closed && shared_next(consumer->session->kernel, &at, &event)) {
             deliver(consumer, &clock, &event, 0);
             any = 1;
-            if (event.kind == KIND_KERNEL && event.group == 0x0f && ++samples == 100) call_log("100 samples", "", 0);
+            if (is_awaited(&event) && ++samples == 100) call_log("100 samples", "", 0);
         }
         if (!buffer_done(consumer) || (stopped && !any)) break;
         if (!any) Sleep(2);

@@ -5,6 +5,7 @@
 #include <evntrace.h>
 #include <evntprov.h>
 #include <tlhelp32.h>
+#include <winternl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +145,14 @@ static void list_this_program(void) {
     put_images(0x14, 3);
 }
 
-struct sampled { DWORD id; HANDLE thread; ULONGLONG busy; };
+struct sampled { DWORD id; HANDLE thread; ULONGLONG busy; ULONG_PTR stack_end; };
+
+/* Where a thread's stack ends. */
+static ULONG_PTR stack_end(HANDLE thread) {
+    struct { NTSTATUS status; NT_TIB *block; HANDLE ids[2]; ULONG_PTR affinity; LONG priorities[2]; } basic;
+    if (NtQueryInformationThread(thread, (THREADINFOCLASS)0, &basic, sizeof basic, 0)) return 0;
+    return (ULONG_PTR)basic.block->StackBase;
+}
 
 /* Threads of this program but ours. */
 static int threads(struct sampled all[SAMPLERS], int count) {
@@ -155,17 +163,41 @@ static int threads(struct sampled all[SAMPLERS], int count) {
         for (int i = 0; i < count; i++) known |= all[i].id == entry.th32ThreadID;
         if (known) continue;
         HANDLE thread = OpenThread(THREAD_SUSPEND_RESUME | THREAD_GET_CONTEXT | THREAD_QUERY_INFORMATION, FALSE, entry.th32ThreadID);
-        if (thread) all[count++] = (struct sampled){.id = entry.th32ThreadID, .thread = thread};
+        if (thread) all[count++] = (struct sampled){.id = entry.th32ThreadID, .thread = thread, .stack_end = stack_end(thread)};
     }
     CloseHandle(snapshot);
     return count;
 }
 
-/* The stack of a suspended thread, by the unwind data of the images and of the code that the runtime compiled. */
-static int walk(CONTEXT *context, ULONGLONG frames[FRAMES]) {
-    ULONG_PTR low, high;
+/* What a stack looked like while its thread was suspended. A suspended thread may hold any lock, and to look up unwind
+   data takes locks, of the loader and of the runtime: so the stack is copied, and walked when the thread runs again. */
+struct copy { CONTEXT context; ULONG_PTR low, size; unsigned char bytes[1 << 18]; };
+
+static int copy_stack(const struct sampled *sampled, struct copy *copy) {
+    copy->context = (CONTEXT){.ContextFlags = CONTEXT_CONTROL | CONTEXT_INTEGER};
+    if (!GetThreadContext(sampled->thread, &copy->context)) return 0;
+    copy->low = copy->context.Rsp;
+    if (copy->low >= sampled->stack_end) return 0;
+    copy->size = sampled->stack_end - copy->low;
+    if (copy->size > sizeof copy->bytes) copy->size = sizeof copy->bytes;
+    memcpy(copy->bytes, (const void *)copy->low, copy->size);
+    return 1;
+}
+
+/* Registers that point into the stack point into its copy. */
+static void relocate(CONTEXT *context, const struct copy *copy) {
+    DWORD64 *registers[] = {&context->Rsp, &context->Rbp, &context->Rbx, &context->Rsi, &context->Rdi,
+                            &context->R12, &context->R13, &context->R14, &context->R15};
+    for (size_t i = 0; i < sizeof registers / sizeof *registers; i++)
+        if (*registers[i] - copy->low < copy->size) *registers[i] += (ULONG_PTR)copy->bytes - copy->low;
+}
+
+/* The stack by the unwind data of the images and of the code that the runtime compiled. */
+static int walk(struct copy *copy, ULONGLONG frames[FRAMES]) {
+    CONTEXT *context = &copy->context;
+    const ULONG_PTR low = (ULONG_PTR)copy->bytes, high = low + copy->size;
     int count = 0;
-    low = context->Rsp, high = low + (1 << 20);
+    relocate(context, copy);
     while (count < FRAMES && context->Rip) {
         DWORD64 base, establisher;
         void *handler;
@@ -178,6 +210,7 @@ static int walk(CONTEXT *context, ULONGLONG frames[FRAMES]) {
             context->Rip = *(DWORD64 *)context->Rsp;
             context->Rsp += 8;
         }
+        relocate(context, copy);
     }
     return count;
 }
@@ -198,19 +231,20 @@ static DWORD WINAPI sampler(void *argument) {
         }
         for (int i = 0; i < count; i++) {
             FILETIME created, exited, kernel, user;
-            CONTEXT context = {.ContextFlags = CONTEXT_CONTROL | CONTEXT_INTEGER};
+            static struct copy copy;
             ULONGLONG frames[FRAMES], busy;
             LARGE_INTEGER now;
-            int depth = 0;
+            int copied;
             if (!GetThreadTimes(all[i].thread, &created, &exited, &kernel, &user)) continue;
             busy = ((ULONGLONG)user.dwHighDateTime << 32 | user.dwLowDateTime) + ((ULONGLONG)kernel.dwHighDateTime << 32 | kernel.dwLowDateTime);
             if (busy == all[i].busy) continue; /* it did not run */
             all[i].busy = busy;
             if (SuspendThread(all[i].thread) == (DWORD)-1) continue;
             QueryPerformanceCounter(&now);
-            if (GetThreadContext(all[i].thread, &context)) depth = walk(&context, frames);
+            copied = copy_stack(&all[i], &copy);
             ResumeThread(all[i].thread);
-            if (!depth) continue;
+            if (!copied) continue;
+            int depth = walk(&copy, frames);
             struct payload p = {.size = 0};
             add(&p, frames[0], 8), add(&p, all[i].id, 4), add(&p, 1, 2), add(&p, 0x40, 2);
             put_kernel(0x0f, 46, 2, now.QuadPart, &p);

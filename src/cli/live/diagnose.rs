@@ -9,12 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use etwprof::profile::{Filter, Naming, Profile};
+use anyhow::Result;
+use etwprof::profile::{Filter, Profile};
 use etwprof::report::diagnosis;
 use etwprof::session::journal;
 use etwprof::symbols::Unnamed;
-use etwprof::trace::Trace;
+use etwprof::symbols::local_images::Identified;
+use etwprof::trace::{ModuleId, Trace};
+
+use crate::cli::{say, usage};
 
 pub(super) struct Diagnose {
     path: PathBuf,
@@ -32,7 +35,7 @@ impl Diagnose {
     pub(super) fn start(path: &Path) -> Result<Diagnose> {
         journal::start();
         write(path, b"", "it runs")
-            .with_context(|| format!("--diagnose: cannot write {}", path.display()))?;
+            .map_err(|error| usage::cannot("write the --diagnose file", path, &error))?;
         let trace = Arc::new(Mutex::new(Vec::new()));
         let (running, ended) = mpsc::channel::<()>();
         let (to, known) = (path.to_owned(), trace.clone());
@@ -47,12 +50,12 @@ impl Diagnose {
         Ok(Diagnose { path: path.to_owned(), trace, running: Some(running), writer })
     }
 
-    /// Adds what the trace tells. `opened` are image files with what came of opening them.
-    pub(super) fn trace(&self, trace: &Trace, filter: &Filter, opened: &[(String, String)]) {
-        let profile = Profile::new(trace, filter, &Unnamed, Naming::default());
+    /// Adds what the trace shows. `opened` are modules with what their files were.
+    pub(super) fn trace(&self, trace: &Arc<Trace>, filter: &Filter, opened: &[(ModuleId, Identified)]) {
+        let profile = Profile::new(trace, filter, &Unnamed);
         let mut text = Vec::new();
         // Writing to memory does not fail.
-        let _ = diagnosis::write_trace(&mut text, trace, &profile, opened);
+        let _ = diagnosis::write_trace(&mut text, &profile, opened);
         *self.trace.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 
@@ -66,13 +69,12 @@ impl Diagnose {
         let result = error.map_or("it ended well".to_owned(), |error| format!("it failed: {error:#}"));
         match write(&self.path, &trace, &result) {
             Ok(()) if quiet => {}
-            Ok(()) => anstream::eprintln!(
-                "{} has the calls, times and counts of this run for a report of a fault; it names programs and paths of \
-                 this machine",
+            Ok(()) => say::note(format_args!(
+                "wrote {} for a bug report; it names programs and paths on this machine",
                 self.path.display()
-            ),
+            )),
             Err(error) => {
-                anstream::eprintln!("warning: --diagnose: cannot write {}: {error}", self.path.display())
+                say::warning(format_args!("--diagnose: cannot write {}: {error}", self.path.display()));
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::cli::permissions;
 pub(super) fn warnings(started: &Started) -> Vec<String> {
     let mut warnings: Vec<String> = started.missing.iter().map(|missing| words(missing, started)).collect();
     let is_about_rate = |missing: &Missing| matches!(missing, Missing::Rate(_) | Missing::RateOfAnother(_));
-    if started.host.interval != started.asked_interval && !started.missing.iter().any(is_about_rate) {
+    if started.interval != started.asked_interval && !started.missing.iter().any(is_about_rate) {
         warnings.push(format!("the machine samples {}", rates(started)));
     }
     warnings
@@ -17,29 +17,29 @@ pub(super) fn warnings(started: &Started) -> Vec<String> {
 fn words(missing: &Missing, started: &Started) -> String {
     match missing {
         Missing::DotNet(error) => format!(
-            ".NET code may have no names, and stacks through it may be cut short: {}",
+            ".NET methods may have no names, and stacks through them may be cut short: {}",
             permissions::cause(error)
         ),
         Missing::DotNetBefore(error) => format!(
-            ".NET code that was compiled before the recording may have no names: {}",
+            ".NET methods compiled before the recording may have no names: {}",
             permissions::cause(error)
         ),
         Missing::Rate(error) => {
             format!("{}; the machine samples {}", permissions::cause(error), rates(started))
         }
         Missing::RateOfAnother(pid) => format!(
-            "etwprof {pid} is recording too, and the sampling rate is the machine's: it stays at {}",
+            "etwprof {pid} is recording too, and all recordings share one sampling rate: it stays at {}",
             rates(started)
         ),
     }
 }
 
 fn rates(started: &Started) -> String {
-    let (is, asked) = (started.host.interval, started.asked_interval);
+    let (is, asked) = (started.interval, started.asked_interval);
     if is == asked {
         return format!("every {}", time(is));
     }
-    format!("every {}, and not every {} as asked", time(is), time(asked))
+    format!("every {} instead of every {}", time(is), time(asked))
 }
 
 /// An interval of so many 100 ns.

@@ -1,33 +1,45 @@
 //! From the flags to the result: start, watch, stop, show.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
-use etwprof::profile::Filter;
+use anyhow::{Result, anyhow, bail};
+use etwprof::origin::Origin;
+use etwprof::profile::{Filter, FilteredBy};
 use etwprof::report::count;
-use etwprof::session::{Ending, Host, Losses, Options, ProfileFlag, Recorder, Whose, console};
+use etwprof::report::format::Format;
+use etwprof::session::undo::{self, Undo};
+use etwprof::session::{Ending, Losses, Options, ProfileFlag, Recorder, SessionError, Whose, console};
+use etwprof::symbols::local_images;
 use etwprof::trace::{Builder, Trace};
+use etwprof::{Analysis, SymbolOptions};
 
+use super::cures::with_cure;
 use super::diagnose::Diagnose;
+use super::missing;
 use super::status::StatusLine;
 use super::targets::Targets;
 use super::words::{self, Share, Targeted};
-use super::{local_images, missing};
-use crate::cli::args::{Format, Live};
+use crate::cli::args::Live;
 use crate::cli::convert::View;
-use crate::cli::{load, permissions, symbols};
+use crate::cli::progress::Watch;
+use crate::cli::{candidates, choose, load, permissions, say, strict};
 
 /// How often is looked whether it is time to stop.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
-    let format = args.output.format()?;
     // What would fail afterwards fails before there is something to lose.
+    let mut view = View::new(&args.output, &args.shaping, &args.tree, &args.names)?;
+    view.fallback = Some(fallback(view.format()));
     args.output.check(&[])?;
-    symbols::check(&args.symbols)?;
+    let symbols = args.symbols.options(quiet)?;
+    let filter = args.samples.options_without_times_of_day()?;
+    view.range = (filter.from, filter.to);
+    view.chosen = args.samples.chosen();
     let diagnose = args.diagnose.as_deref().map(Diagnose::start).transpose()?;
-    let result = record(args, format, quiet, diagnose.as_ref());
+    let result = record(args, &view, filter, symbols, quiet, diagnose.as_ref());
     if let Some(diagnose) = diagnose {
         diagnose.finish(result.as_ref().err(), quiet);
     }
@@ -39,13 +51,35 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
 }
 
 /// Neither the kernel nor the system says where kernel modules are.
-const KERNEL_IS_HIDDEN: &str = "kernel frames have no module: Windows 11 24H2 and later show where drivers are only \
-    to accounts with the privilege \"Debug programs\" (SeDebugPrivilege), and the kernel listed none; record from an \
-    elevated prompt";
+const KERNEL_IS_HIDDEN: &str = "kernel frames have no module: from Windows 11 24H2 on, only accounts with the privilege \
+    \"Debug programs\" (SeDebugPrivilege) see where drivers are loaded; record from an elevated console";
+
+/// The exit code of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// Says what could not be undone, whatever else the run says: it outlives the program.
+fn left_behind(what: &Undo, why: &SessionError) {
+    let remains = match what {
+        Undo::Session(name) => {
+            format!("the session may still run, and `etwprof sessions --stop {name}` stops it")
+        }
+        Undo::Interval(_) => "it stays as it is until the system starts again".to_owned(),
+        Undo::Program(pid) => format!("process {pid} is left, and has not run"),
+    };
+    say::warning(format_args!("{why}; {remains}"));
+}
 
 /// The exit code of the program that was run, if it has ended.
-fn record(args: &Live, format: Format, quiet: bool, diagnose: Option<&Diagnose>) -> Result<Option<i32>> {
-    console::listen()?;
+fn record(
+    args: &Live,
+    view: &View<'_>,
+    filter: Filter,
+    symbols: Option<SymbolOptions>,
+    quiet: bool,
+    diagnose: Option<&Diagnose>,
+) -> Result<Option<i32>> {
+    undo::on_failure(left_behind);
+    console::listen(|| std::process::exit(INTERRUPTED)).map_err(|error| anyhow!(with_cure(&error)))?;
     let mut targets = Targets::find(args, quiet)?;
     if let Some(delay) = args.delay {
         targets.resume()?;
@@ -55,10 +89,13 @@ fn record(args: &Live, format: Format, quiet: bool, diagnose: Option<&Diagnose>)
         bail!("stopped before the recording began");
     }
     let options = Options { frequency: args.frequency, scope: targets.scope() };
-    let builder = |host: &Host| {
-        let mut builder = Builder::for_session(host);
+    let builder = |origin: &Origin| {
+        let mut builder = Builder::new(origin);
         if let Some(pids) = targets.only_pids() {
             builder.keep_only(pids);
+        }
+        if filter.include_idle {
+            builder.keep_idle();
         }
         builder
     };
@@ -71,9 +108,9 @@ fn record(args: &Live, format: Format, quiet: bool, diagnose: Option<&Diagnose>)
     }
     let line = StatusLine::new(quiet);
     line.begin(targets.label(), args.frequency, args.duration);
-    let mut watch = Watch::new(&mut recorder, &line);
-    watch.run(&mut targets, args.duration);
-    let (elapsed, share) = (watch.start.elapsed(), watch.share);
+    let mut session = Session::new(&mut recorder, &line);
+    session.run(&mut targets, args.duration);
+    let (elapsed, share) = (session.start.elapsed(), session.share);
     let ended_by_itself = recorder.is_over();
     line.stopping();
     let running = targets.running();
@@ -83,28 +120,32 @@ fn record(args: &Live, format: Format, quiet: bool, diagnose: Option<&Diagnose>)
     });
     console::recording_is_over();
     line.done(targets.label(), elapsed, &share);
-    let stopped = stopped?;
+    let stopped = stopped.map_err(|error| anyhow!(with_cure(&error)))?;
     if targets.never_ran() {
         bail!("stopped before the program ran");
     }
 
     if ended_by_itself {
-        line.say("warning: the recording ended by itself: somebody stopped its session");
+        line.say("warning: the recording ended early: another program stopped its session");
     }
     for problem in &stopped.problems {
-        anstream::eprintln!("warning: {problem}");
+        say::warning(with_cure(problem));
     }
-    let mut trace = finish(stopped.sink, &stopped.losses, quiet);
+    let mut trace = finish(stopped.sink, &stopped.losses);
     if stopped.profile != ProfileFlag::Group && !trace.samples.is_empty() && !quiet {
-        anstream::eprintln!(
-            "warning: no samples came until the classic profile flag was set (0x01000000 in group mask 0); please report \
-             this with your version of Windows"
+        say::warning(
+            "no samples arrived until the classic profile flag was set (0x01000000 in group mask 0); please report this \
+             with your version of Windows",
         );
     }
     if trace.before.kernel_is_hidden && !trace.has_kernel_modules() && !quiet {
         line.say(&format!("warning: {}", KERNEL_IS_HIDDEN));
     }
-    let filter = targets.filter(&trace);
+    let mut filter = targets.filter(filter.clone());
+    if let Err(error) = candidates::check_facts(&filter, &trace, quiet) {
+        say::all_is_shown(&error);
+        filter = targets.filter(Filter::default());
+    }
     if !quiet {
         warn_unlisted(&trace, &filter, &stopped.unlisted);
     }
@@ -114,47 +155,51 @@ fn record(args: &Live, format: Format, quiet: bool, diagnose: Option<&Diagnose>)
         Some(code) if code < 0 => line.say(&format!("the program ended with exit code {code:#x}")),
         Some(code) => line.say(&format!("the program ended with exit code {code}")),
         None if targets.is_program() => {
-            line.say(&format!("{} still runs; only the recording has ended", targets.label()));
+            line.say(&format!("{} is still running; only the recording has ended", targets.label()));
         }
         None => {}
     }
-    let opened =
-        if args.symbols.no_symbols { Vec::new() } else { local_images::identify(&mut trace, &filter) };
+    let mut options = args.limits.options(filter, symbols, view.detail);
+    let mut located = options.locate(&trace);
+    let FilteredBy { thread, cpu, time, .. } = located.balance.filtered_by;
+    if thread + cpu + time > 0
+        && let Err(error) = choose::check_some_are_left(&options.filter, &located.balance)
+    {
+        say::all_is_shown(&error);
+        options.filter = targets.filter(Filter::default());
+        located = options.locate(&trace);
+    }
+    let modules = if options.symbols.is_some() { located.modules() } else { Default::default() };
+    let opened = local_images::identify(&mut trace, modules);
+    let trace = Arc::new(trace);
     if let Some(diagnose) = diagnose {
-        diagnose.trace(&trace, &filter, &opened);
+        diagnose.trace(&trace, &options.filter, &opened);
     }
     if trace.sample_count() == 0 {
         bail!(words::no_sample());
     }
-    let never_ran = targets.unseen_name().filter(|_| !has_run(&trace, &filter));
-    let targeted = Targeted { label: targets.label(), never_ran };
-    let view = View {
-        files: &[],
-        format,
-        path: args.output.path.as_deref(),
-        fallback: Some(fallback(format)),
-        filter: &filter,
-        tree: &args.tree,
-        symbols: &args.symbols,
-        title: &targets.title(),
-        nothing_left: &|balance| words::nothing_left(targeted, balance),
-    };
-    view.show(&trace, quiet)?;
+    if located.samples.is_empty() && !options.filter.keeps_all() {
+        let never_ran = targets.unseen_name().filter(|_| !has_run(&trace, &options.filter));
+        bail!(words::nothing_left(Targeted { label: targets.label(), never_ran }, &located.balance));
+    }
+    let mut analysis = Analysis::name(trace, located, &[], &options, &Watch::new(&options, quiet));
+    if let Err(error) = choose::narrow_by_names(&mut analysis, &args.samples, view.detail, quiet) {
+        say::all_is_shown(&error);
+    }
+    let printed = view.show(&analysis, &targets.title(), quiet);
+    let names_wanted = options.symbols.is_some();
+    strict::checked(args.limits.strict, printed, || strict::reasons(&analysis, names_wanted))?;
     Ok(code)
 }
 
 /// Where a result is kept that cannot be written to where it should be: a recording cannot be repeated.
-fn fallback(format: Format) -> PathBuf {
-    let ending = match format {
-        Format::Tree => "tree.txt",
-        Format::Folded => "folded",
-        Format::Svg => "svg",
-    };
-    std::env::temp_dir().join(format!("etwprof-{}.{ending}", std::process::id()))
+fn fallback(format: &Format) -> PathBuf {
+    let ending = format.endings.first().unwrap_or(&"");
+    std::env::temp_dir().join(format!("etwprof-{}{ending}", std::process::id()))
 }
 
 fn has_run(trace: &Trace, filter: &Filter) -> bool {
-    trace.processes.iter().any(|process| filter.keeps_process(process))
+    filter.processes(trace).contains(&true)
 }
 
 /// Lets `--delay` pass.
@@ -162,7 +207,7 @@ fn wait(time: Duration, targets: &mut Targets) -> Result<()> {
     let until = Instant::now() + time;
     while Instant::now() < until && !console::asked_to_stop() {
         if targets.have_ended() {
-            bail!("--delay: what was to be profiled ended before the recording began");
+            bail!("--delay: all targets ended before the recording began");
         }
         std::thread::sleep(TICK.min(until.saturating_duration_since(Instant::now())));
     }
@@ -172,15 +217,15 @@ fn wait(time: Duration, targets: &mut Targets) -> Result<()> {
 fn said_at_start(recorder: &Recorder<Builder>) {
     let started = recorder.started();
     for name in &started.stale {
-        anstream::eprintln!("stopped {name}, which a crashed run had left");
+        say::note(format_args!("stopped {name}, left behind by a crashed run"));
     }
     for warning in missing::warnings(started) {
-        anstream::eprintln!("warning: {warning}");
+        say::warning(warning);
     }
 }
 
 /// A recording that is looked at until it is time to stop.
-struct Watch<'a> {
+struct Session<'a> {
     recorder: &'a mut Recorder<Builder>,
     line: &'a StatusLine,
     start: Instant,
@@ -200,11 +245,11 @@ const LOOK: Duration = Duration::from_millis(500);
 const FLUSH_AT: Duration = Duration::from_millis(1200);
 const JUDGE_AT: Duration = Duration::from_millis(1800);
 
-impl<'a> Watch<'a> {
-    fn new(recorder: &'a mut Recorder<Builder>, line: &'a StatusLine) -> Watch<'a> {
-        let (now, processors) = (Instant::now(), recorder.started().host.processors);
+impl<'a> Session<'a> {
+    fn new(recorder: &'a mut Recorder<Builder>, line: &'a StatusLine) -> Session<'a> {
+        let (now, processors) = (Instant::now(), recorder.started().origin.machine.processors);
         let share = Share { samples: 0, percent: None, processors };
-        Watch { recorder, line, start: now, looked: now, share, all: 0, flushed: false, judged: false }
+        Session { recorder, line, start: now, looked: now, share, all: 0, flushed: false, judged: false }
     }
 
     /// Returns when it is time to stop.
@@ -265,20 +310,18 @@ impl<'a> Watch<'a> {
     }
 }
 
-fn finish(builder: Builder, losses: &Losses, quiet: bool) -> Trace {
+fn finish(builder: Builder, losses: &Losses) -> Trace {
     let mut trace = builder.finish();
     // The trace has counted what the session told of losses; the session's own figures know of more.
     trace.lost.events = trace.lost.events.max(losses.events) + losses.dropped;
     trace.lost.buffers = trace.lost.buffers.max(losses.buffers);
-    if !quiet {
-        load::warn_lost(&trace.lost);
-        for (number, what) in [
-            (losses.dropped, "of the lost events were dropped because this machine was too slow for them"),
-            (losses.late, "events came late and out of order"),
-        ] {
-            if number > 0 {
-                anstream::eprintln!("warning: {} {what}", count(number));
-            }
+    load::warn_lost(&trace.lost);
+    for (number, what) in [
+        (losses.dropped, "of the lost events were dropped because this machine was too slow"),
+        (losses.late, "events arrived late and out of order"),
+    ] {
+        if number > 0 {
+            say::warning(format_args!("{} {what}", count(number)));
         }
     }
     trace
@@ -286,14 +329,14 @@ fn finish(builder: Builder, losses: &Losses, quiet: bool) -> Trace {
 
 /// Names the programs whose .NET methods may be without names.
 fn warn_unlisted(trace: &Trace, filter: &Filter, pids: &[u32]) {
+    let kept = filter.processes(trace);
     for pid in pids {
-        let process = trace.processes.iter().rev().find(|process| process.pid == *pid);
-        if let Some(process) = process.filter(|process| filter.keeps_process(process)) {
-            anstream::eprintln!(
-                "warning: {} ({pid}) did not list all of its .NET code when it was asked; what was compiled before the \
-                 recording may have no names",
+        let process = trace.processes.iter().zip(&kept).rev().find(|(process, _)| process.pid == *pid);
+        if let Some((process, true)) = process {
+            say::warning(format_args!(
+                "{} ({pid}) did not list all of its .NET code; methods compiled before the recording may have no names",
                 process.label()
-            );
+            ));
         }
     }
 }

@@ -7,6 +7,7 @@ use etwprof::session::Status;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::words::{self, Share};
+use crate::cli::say;
 
 pub(super) struct StatusLine {
     bar: Option<ProgressBar>,
@@ -51,13 +52,13 @@ impl StatusLine {
 
     pub(super) fn stopping(&self) {
         if self.bar.is_some() {
-            self.set("stopping  Ctrl-C gives up, with no result".to_owned());
+            self.set("stopping; press Ctrl-C again to abort without a result".to_owned());
         }
     }
 
     /// A line of its own, above.
     pub(super) fn say(&self, text: &str) {
-        let say = || anstream::eprintln!("{text}");
+        let say = || say::note(text);
         match &self.bar {
             _ if self.quiet => {}
             Some(bar) => bar.suspend(say),

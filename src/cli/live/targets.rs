@@ -1,18 +1,19 @@
 //! Whom to profile.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use etwprof::profile::{Filter, same_name};
+use anyhow::{Result, anyhow, bail};
+use etwprof::profile::{Filter, Matcher};
 use etwprof::session::process::{self, Entry, Stdout, Watched};
 use etwprof::session::undo::Guard;
 use etwprof::session::{SampleCounts, Scope};
-use etwprof::trace::{Process, Trace};
 
+use super::cures::with_cure;
 use crate::cli::args::Live;
-use crate::cli::output::Usage;
+use crate::cli::say;
+use crate::cli::usage::{self, Usage};
 
 /// The processes that are profiled, and whether they still run.
 pub(super) struct Targets {
@@ -30,7 +31,7 @@ pub(super) struct Targets {
 enum Which {
     All,
     Pids(Vec<u32>),
-    Name(String),
+    Name(Matcher),
     /// With a guard as long as it does not run: then it must not stay behind.
     Program {
         name: String,
@@ -49,9 +50,9 @@ impl Targets {
         let mut watched = BTreeMap::new();
         let which = if let [program, arguments @ ..] = args.run.as_slice() {
             // stdout has the result, unless that goes to a file.
-            let stdout = if args.output.path.is_some() { Stdout::Ours } else { Stdout::Stderr };
+            let stdout = if args.output.file().is_some() { Stdout::Ours } else { Stdout::Stderr };
             let (guard, child) = process::spawn_suspended(program, arguments, stdout)
-                .with_context(|| format!("cannot start {}", program.display()))?;
+                .map_err(|error| usage::cannot("start", program.as_ref(), &error))?;
             watched.extend(process::watch(child.id()).map(|watch| (child.id(), watch)));
             let name = program.to_string_lossy().into_owned();
             Which::Program { name, child, suspended: Some(guard), code: None }
@@ -60,7 +61,7 @@ impl Targets {
             let mut pids = Vec::new();
             for pid in &args.pid {
                 let Some(watch) = process::watch(*pid) else {
-                    bail!("--pid {pid}: there is no such process; `tasklist` lists those that run");
+                    bail!("--pid {pid}: there is no such process; `tasklist` lists what is running");
                 };
                 if watched.insert(*pid, watch).is_none() {
                     pids.push(*pid);
@@ -72,7 +73,7 @@ impl Targets {
         } else if args.all {
             Which::All
         } else {
-            let text = "whom to profile? Say --pid N, --name EXE, --all, or -- COMMAND";
+            let text = "no target given; use --pid N, --name EXE, --all, or -- COMMAND";
             bail!(Usage(text.to_owned()))
         };
         let long_ago = Instant::now().checked_sub(LOOK).unwrap_or_else(Instant::now);
@@ -84,7 +85,7 @@ impl Targets {
             && targets.watched.is_empty()
             && !quiet
         {
-            anstream::eprintln!("no process named {name} has run yet; waiting for one");
+            say::note(format_args!("no process named {name} is running; waiting for one to start"));
         }
         Ok(targets)
     }
@@ -94,7 +95,7 @@ impl Targets {
         if let Which::Program { child, suspended, .. } = &mut self.which
             && let Some(guard) = suspended.take()
         {
-            process::resume(child.id(), guard)?;
+            process::resume(child.id(), guard).map_err(|error| anyhow!(with_cure(&error)))?;
         }
         Ok(())
     }
@@ -112,7 +113,7 @@ impl Targets {
     /// The name that was given, where no process of it has been seen.
     pub(super) fn unseen_name(&self) -> Option<&str> {
         match &self.which {
-            Which::Name(name) if self.seen.is_empty() => Some(name),
+            Which::Name(name) if self.seen.is_empty() => Some(name.text()),
             _ => None,
         }
     }
@@ -160,7 +161,10 @@ impl Targets {
             Which::Pids(pids) => Scope::Pids(pids.clone()),
             Which::Program { child, .. } => Scope::Pids(vec![child.id()]),
             // Some may start later.
-            Which::Name(name) => Scope::Names(executables(name)),
+            Which::Name(name) => match name.literal() {
+                Some(name) => Scope::Names(executables(name)),
+                None => Scope::All,
+            },
         }
     }
 
@@ -199,7 +203,7 @@ impl Targets {
         let own = std::process::id();
         for Entry { pid, parent, name } in process::all() {
             let is_named =
-                matches!(&self.which, Which::Name(wanted) if same_name(wanted, &name)) && pid != own;
+                matches!(&self.which, Which::Name(wanted) if wanted.matches_executable(&name)) && pid != own;
             let parent = self.seen.get(&parent).copied().filter(|_| self.children);
             if self.watched.contains_key(&pid) || !(is_named || parent.is_some()) {
                 continue;
@@ -227,9 +231,8 @@ impl Targets {
         }
     }
 
-    /// Keeps their samples.
-    pub(super) fn filter(&self, trace: &Trace) -> Filter {
-        let mut filter = Filter::default();
+    /// Keeps their samples, of those that `filter` keeps.
+    pub(super) fn filter(&self, mut filter: Filter) -> Filter {
         match &self.which {
             Which::All => return filter,
             Which::Pids(pids) => filter.pids = pids.clone(),
@@ -238,7 +241,7 @@ impl Targets {
         }
         if self.children {
             filter.pids.extend(self.seen.keys());
-            filter.pids.extend(descendants(trace, &filter));
+            filter.children = true;
         }
         filter
     }
@@ -251,7 +254,8 @@ impl Targets {
                 let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
                 format!("process {}", pids.join(", "))
             }
-            Which::Name(name) | Which::Program { name, .. } => name.clone(),
+            Which::Name(name) => name.to_string(),
+            Which::Program { name, .. } => name.clone(),
         }
     }
 }
@@ -267,7 +271,7 @@ fn named(all: &[Entry], pid: u32) -> String {
 fn label(which: &Which) -> String {
     match which {
         Which::All => "all processes".to_owned(),
-        Which::Name(name) => name.clone(),
+        Which::Name(name) => name.to_string(),
         Which::Program { child, .. } => named(&process::all(), child.id()),
         Which::Pids(pids) => {
             let all = process::all();
@@ -281,31 +285,4 @@ fn executables(name: &str) -> Vec<String> {
     let bare = name.len().checked_sub(4).and_then(|end| name.split_at_checked(end));
     let bare = bare.filter(|(_, ending)| ending.eq_ignore_ascii_case(".exe")).map_or(name, |(bare, _)| bare);
     vec![format!("{bare}.exe"), bare.to_owned()]
-}
-
-/// The ids of all processes that the kept ones started while it was recorded, and those started in turn. The parent of
-/// an older process may be gone, and its id another's.
-fn descendants(trace: &Trace, roots: &Filter) -> BTreeSet<u32> {
-    let mut family: Vec<&Process> =
-        trace.processes.iter().filter(|process| roots.keeps_process(process)).collect();
-    let mut next = 0;
-    while let Some(&parent) = family.get(next) {
-        next += 1;
-        let is_alive = |time| {
-            parent.life.start.is_none_or(|start| start <= time)
-                && parent.life.end.is_none_or(|end| time <= end)
-        };
-        let is_child = |process: &&Process| {
-            process.parent_pid == parent.pid
-                && process.pid != parent.pid
-                && process.life.start.is_some_and(is_alive)
-        };
-        let born: Vec<&Process> = trace.processes.iter().filter(is_child).collect();
-        for process in born {
-            if !family.iter().any(|known| std::ptr::eq(*known, process)) {
-                family.push(process);
-            }
-        }
-    }
-    family.iter().map(|process| process.pid).collect()
 }

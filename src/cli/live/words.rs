@@ -6,6 +6,8 @@ use etwprof::profile::Balance;
 use etwprof::report::{bytes, count};
 use etwprof::session::Status;
 
+use crate::cli::time;
+
 /// A look at a recording, with the targets' share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Share {
@@ -20,7 +22,7 @@ pub(super) struct Share {
 pub(super) fn status_line(status: &Status, share: &Share, target: &str, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     let what = if share.samples == 0 {
-        format!("no sample of {target} yet")
+        format!("no samples of {target} yet")
     } else {
         let percent = share.percent.map(|percent| format!(", {percent:.1}% of {} CPUs", share.processors));
         format!("{} samples{}", count(share.samples), percent.unwrap_or_default())
@@ -40,10 +42,10 @@ pub(super) fn status_line(status: &Status, share: &Share, target: &str, elapsed:
 
 /// Said at the start where no status line shows that it records.
 pub(super) fn recording(target: &str, frequency: u32, duration: Option<Duration>) -> String {
-    let end = duration.map(|duration| format!(" for {}", humantime::format_duration(duration)));
+    let end = duration.map(|duration| format!(" for {}", time::spell(duration)));
     let rate = count(u64::from(frequency));
     format!(
-        "recording {target}{}, {rate} samples a second and processor; Ctrl-C stops",
+        "recording {target}{}, {rate} samples per second on each processor; Ctrl-C stops",
         end.unwrap_or_default()
     )
 }
@@ -60,18 +62,20 @@ pub(super) fn listing(names: &[String], events: u64) -> String {
     if names.len() > SHOWN {
         who += &format!(" and {} more", names.len() - SHOWN);
     }
-    let verb = if names.len() == 1 { "lists its" } else { "list their" };
-    format!("stopping: {who} {verb} .NET code, {} events  Ctrl-C gives up, with no result", count(events))
+    format!(
+        "waiting for .NET rundown of {who}, {} events; Ctrl-C again aborts without a result",
+        count(events)
+    )
 }
 
 /// Why the whole machine may give no sample at all.
-pub(super) const NO_SAMPLE_CAUSES: &str = "Microsoft Defender, another security product (EDR), VTune or another profiler \
-    may hold the sampling source, which Windows does not show; some virtual machines have none. Stop the other profiler, \
-    let the security product make an exception, or give the virtual machine performance counters";
+pub(super) const NO_SAMPLE_CAUSES: &str = "another profiler (VTune, ...), Microsoft Defender or another security product \
+    (EDR) may hold the sampling source, which Windows does not show; some virtual machines have none. Stop the other \
+    profiler, add an exception to the security product, or give the virtual machine performance counters";
 
 /// No processor gave a sample in the first seconds, not even an idle one.
 pub(super) fn no_sample_yet(elapsed: Duration) -> String {
-    format!("no sample has come in {} s, not even of idle processors: {NO_SAMPLE_CAUSES}", elapsed.as_secs())
+    format!("no samples in {} s, not even from idle processors: {NO_SAMPLE_CAUSES}", elapsed.as_secs())
 }
 
 /// The machine is sampled, the targets are not.
@@ -79,7 +83,7 @@ pub(super) fn no_sample_of(target: &str, status: &Status) -> String {
     let samples = &status.samples;
     let idle = 100.0 * samples.idle as f64 / samples.all.max(1) as f64;
     format!(
-        "no sample of {target} yet: it has not used the CPU, or it is not the process that you mean (the machine gave {} \
+        "no samples of {target} yet: it has not used the CPU, or it is not the process you mean (the machine took {} \
          samples, {idle:.0}% of them idle)",
         count(samples.all)
     )
@@ -87,14 +91,14 @@ pub(super) fn no_sample_of(target: &str, status: &Status) -> String {
 
 /// The recording gave nothing at all.
 pub(super) fn no_sample() -> String {
-    format!("the kernel gave no sample: {NO_SAMPLE_CAUSES}")
+    format!("no samples were recorded: {NO_SAMPLE_CAUSES}")
 }
 
 /// What is needed to show the result would not fit into memory for much longer.
 pub(super) fn memory_is_short(status: &Status) -> String {
     format!(
-        "the recording ends here, for memory is running out: it takes {}, and {} are left; sample at a lower --frequency \
-         or end sooner by --duration",
+        "stopping the recording because memory is running out: it uses {}, and {} are left; use a lower --frequency or a \
+         shorter --duration",
         bytes(status.memory),
         bytes(status.memory_left)
     )
@@ -116,11 +120,11 @@ pub(super) struct Targeted<'a> {
 /// Why there is nothing to show, though the machine was sampled.
 pub(super) fn nothing_left(targeted: Targeted<'_>, balance: &Balance) -> String {
     if let Some(name) = targeted.never_ran {
-        return format!("--name {name}: no process of this name ran; `tasklist` lists those that run now");
+        return format!("--name {name}: no process of this name ran; `tasklist` lists what is running");
     }
     let others = balance.total.saturating_sub(balance.idle);
     format!(
-        "no sample is of {}: it used no CPU while it was recorded (of {} samples {} are idle, {} of other processes)",
+        "no samples of {}: it used no CPU while it was recorded ({} samples: {} idle, {} of other processes)",
         targeted.label,
         count(balance.total),
         count(balance.idle),
@@ -147,7 +151,7 @@ mod tests {
         let text = line(&status, 5120);
         assert_eq!(text, "12 s  5,120 samples, 12.4% of 8 CPUs  lost 0  buffers 3 of 64  Ctrl-C stops");
         assert!(text.len() <= 80);
-        assert!(line(&status, 0).starts_with("12 s  no sample of orders.exe (1234) yet  lost 0"));
+        assert!(line(&status, 0).starts_with("12 s  no samples of orders.exe (1234) yet  lost 0"));
         status.losses = Losses { events: 1200, buffers: 7, dropped: 34, late: 0 };
         let text = line(&status, 5120);
         assert!(
@@ -172,8 +176,8 @@ mod tests {
     fn a_target_without_samples_does_not_look_like_success() {
         let samples = SampleCounts { all: 2000, idle: 1900, ..SampleCounts::default() };
         let text = no_sample_of("orders.exe (1234)", &Status { samples, ..Status::default() });
-        assert!(text.starts_with("no sample of orders.exe (1234) yet: "), "{text}");
-        assert!(text.ends_with("(the machine gave 2,000 samples, 95% of them idle)"), "{text}");
+        assert!(text.starts_with("no samples of orders.exe (1234) yet: "), "{text}");
+        assert!(text.ends_with("(the machine took 2,000 samples, 95% of them idle)"), "{text}");
     }
 
     #[test]
@@ -182,7 +186,7 @@ mod tests {
         let targeted = Targeted { label: "process 1234", never_ran: None };
         let text = nothing_left(targeted, &balance);
         assert!(
-            text.contains("process 1234") && text.contains("of 1,000 samples 900 are idle, 100 of other"),
+            text.contains("process 1234") && text.contains("1,000 samples: 900 idle, 100 of other"),
             "{text}"
         );
         let named = Targeted { label: "orders", never_ran: Some("orders") };
@@ -197,18 +201,16 @@ mod tests {
     fn the_start_the_end_and_the_lists_are_said_in_one_line_each() {
         assert_eq!(
             recording("orders.exe (12)", 1000, Some(Duration::from_secs(10))),
-            "recording orders.exe (12) for 10s, 1,000 samples a second and processor; Ctrl-C stops"
+            "recording orders.exe (12) for 10s, 1,000 samples per second on each processor; Ctrl-C stops"
         );
         assert_eq!(
             recorded("orders.exe (12)", Duration::from_millis(1250), &share(4000)),
             "recorded 1.2 s; 4,000 samples of orders.exe (12)"
         );
         let names = ["a.exe (1)", "b.exe (2)", "c.exe (3)"].map(str::to_owned);
-        assert!(
-            listing(&names, 12345)
-                .starts_with("stopping: a.exe (1), b.exe (2) and 1 more list their .NET code, 12,345")
-        );
-        assert!(listing(&names[..1], 1).starts_with("stopping: a.exe (1) lists its .NET code, 1 events"));
+        assert!(listing(&names, 12345).starts_with(
+            "waiting for .NET rundown of a.exe (1), b.exe (2) and 1 more, 12,345 events; Ctrl-C"
+        ));
     }
 
     #[test]
@@ -216,8 +218,6 @@ mod tests {
         let status = |memory, memory_left| Status { memory, memory_left, ..Status::default() };
         assert!(!is_memory_short(&status(1 << 30, 4 << 30)));
         assert!(is_memory_short(&status(3 << 30, 2 << 30)));
-        assert!(
-            memory_is_short(&status(3 << 30, 2 << 30)).contains("it takes 3.0 GiB, and 2.0 GiB are left")
-        );
+        assert!(memory_is_short(&status(3 << 30, 2 << 30)).contains("it uses 3.0 GiB, and 2.0 GiB are left"));
     }
 }

@@ -6,25 +6,27 @@ pub(super) use unix::Interrupt;
 #[cfg(unix)]
 mod unix {
     use std::io::{self, Write};
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+    use std::sync::{Arc, LazyLock};
 
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::{flag, low_level};
 
+    /// Signals end the program at once, as ever. There is one for all, for a handler stays.
+    static AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
     /// While it lives, a signal is kept until [`Interrupt::obey`], and ends the writing.
     pub(in crate::cli::output) struct Interrupt {
-        /// Signals end the program at once, as ever.
-        at_once: Arc<AtomicBool>,
         /// The signal that came; 0 for none.
         came: Arc<AtomicUsize>,
     }
 
     impl Interrupt {
         pub(in crate::cli::output) fn listen() -> io::Result<Interrupt> {
-            let interrupt = Interrupt { at_once: Arc::default(), came: Arc::default() };
+            AT_ONCE.store(false, SeqCst);
+            let interrupt = Interrupt { came: Arc::default() };
             for signal in [SIGINT, SIGTERM, SIGHUP] {
-                flag::register_conditional_default(signal, Arc::clone(&interrupt.at_once))?;
+                flag::register_conditional_default(signal, Arc::clone(&AT_ONCE))?;
                 flag::register_usize(signal, Arc::clone(&interrupt.came), signal as usize)?;
             }
             Ok(interrupt)
@@ -37,7 +39,7 @@ mod unix {
 
         /// Ends the program by the signal that came, if one did. Nothing half written may be left by now.
         pub(in crate::cli::output) fn obey(&self) {
-            self.at_once.store(true, SeqCst);
+            AT_ONCE.store(true, SeqCst);
             let came = self.came.load(SeqCst);
             if came != 0 {
                 let _ends_the_program = low_level::emulate_default_handler(came as i32);

@@ -4,18 +4,19 @@ use std::fmt;
 use std::io::{self, Write};
 
 use anyhow::Result;
-use etwprof::session::access::windows::{Named, name};
-use etwprof::session::access::{
+use etwprof::access::windows::{Named, name};
+use etwprof::access::{
     Cause, Feature, GrantError, Need, Outcome, Prospect, Revoked, Right, Sid, State, Taken, rights, works,
 };
 use serde_json::{Value, json};
 
+use super::cures;
 use crate::cli::output;
 
 /// Why a grant does not help an administrator whose programs are not elevated.
-pub(super) const FILTERED: &str = "A grant does not help it: User Account Control takes the privilege from an \
-                                   administrator's ordinary programs at each logon, whatever is granted. A grant is for \
-                                   standard users";
+pub(super) const FILTERED: &str = "A grant does not help here: at each logon, User Account Control removes the \
+                                   privilege from the programs that an administrator starts without elevation. Grants \
+                                   are for standard users";
 
 /// Whom it is about.
 pub(super) struct Subject {
@@ -27,7 +28,7 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{name} ({})", self.sid),
-            None => write!(f, "{} (no account in reach has this SID)", self.sid),
+            None => write!(f, "{} (unknown account)", self.sid),
         }
     }
 }
@@ -43,7 +44,7 @@ fn write(
     value: impl FnOnce() -> Value,
     text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
-    output::write(None, |out| if json { writeln!(out, "{:#}", value()) } else { text(out) })
+    output::print(|out| if json { writeln!(out, "{:#}", value()) } else { text(out) })
 }
 
 /// The fields that every right has in JSON.
@@ -68,19 +69,19 @@ pub(super) fn dry_run(subject: &Subject, steps: &[Prospect], json: bool) -> Resu
         json!({ "account": subject.json(), "dry_run": true, "steps": steps.collect::<Vec<_>>() })
     };
     write(json, value, |out| {
-        writeln!(out, "`etwprof grant` would give {subject}:\n")?;
+        writeln!(out, "`etwprof grant` would grant to {subject}:\n")?;
         for (place, (need, outcome)) in steps.iter().enumerate() {
             writeln!(out, "{}. {}", place + 1, need.right)?;
             writeln!(out, "   why: {}", need.why)?;
             match outcome {
-                Ok(Outcome::Given) => writeln!(out, "   is not there yet")?,
+                Ok(Outcome::Given) => writeln!(out, "   not granted yet")?,
                 Ok(Outcome::ByGroup) => writeln!(out, "   comes with the group")?,
-                Ok(_) => writeln!(out, "   is there already, and stays as it is")?,
-                Err(cause @ Cause::Denied { .. }) => writeln!(out, "   cannot be given: {cause}")?,
-                Err(cause) => writeln!(out, "   whether it is there is not readable: {cause}")?,
+                Ok(_) => writeln!(out, "   already there; stays as it is")?,
+                Err(cause @ Cause::Denied { .. }) => writeln!(out, "   cannot be granted: {cause}")?,
+                Err(cause) => writeln!(out, "   could not be determined: {cause}")?,
             }
         }
-        writeln!(out, "\nNothing was changed. `etwprof revoke` takes exactly this back.")
+        writeln!(out, "\nNothing was changed. `etwprof revoke` takes back exactly these rights.")
     })
 }
 
@@ -106,17 +107,17 @@ pub(super) fn granted(
     write(json, value, |out| {
         for (need, outcome) in outcomes {
             let outcome = match outcome {
-                Outcome::Given => "given",
-                Outcome::AlreadyGranted => "given before",
-                Outcome::AlreadyThere => "was there, not from etwprof",
+                Outcome::Given => "granted",
+                Outcome::AlreadyGranted => "granted before",
+                Outcome::AlreadyThere => "already there, not from etwprof",
                 Outcome::ByGroup => "comes with the group",
             };
             writeln!(out, "{outcome}: {}", need.right)?;
         }
         match changed {
-            0 => writeln!(out, "\n{subject} had everything already; nothing was changed.")?,
-            _ if filtered => writeln!(out, "\n`etwprof revoke {}` takes it back.", subject.sid)?,
-            _ => writeln!(out, "\n{subject} can profile. `etwprof revoke {}` takes it back.", subject.sid)?,
+            0 => writeln!(out, "\n{subject} already had every right; nothing was changed.")?,
+            _ if filtered => writeln!(out, "\n`etwprof revoke {}` revokes this.", subject.sid)?,
+            _ => writeln!(out, "\n{subject} can profile. `etwprof revoke {}` revokes this.", subject.sid)?,
         }
         if filtered {
             writeln!(
@@ -127,7 +128,7 @@ pub(super) fn granted(
         if logon {
             writeln!(
                 out,
-                "The account must log off and on again: privileges and groups count from the next logon."
+                "The account must log off and on again: privileges and groups take effect at the next logon."
             )?;
         }
         Ok(())
@@ -138,12 +139,12 @@ pub(super) fn grant_failed(subject: &Subject, error: &GrantError) -> Result<()> 
     let value = || {
         let undone = error.undone.iter().map(|undone| json!({ "right": right(*undone) }));
         let left = error.left.iter().map(|(left, cause)| {
-            json!({ "right": right(*left), "cause": cause.to_string(), "cure": cause.cure() })
+            json!({ "right": right(*left), "cause": cause.to_string(), "cure": cures::of_cause(cause) })
         });
         json!({
             "account": subject.json(), "dry_run": false, "changed": !error.left.is_empty(),
             "failed": {
-                "right": right(error.failed.right), "cause": error.cause.to_string(), "cure": error.cause.cure(),
+                "right": right(error.failed.right), "cause": error.cause.to_string(), "cure": cures::of_cause(&error.cause),
             },
             "undone": undone.collect::<Vec<_>>(), "left": left.collect::<Vec<_>>(),
         })
@@ -158,24 +159,24 @@ pub(super) fn revoked(revoked: &Revoked, json: bool) -> Result<()> {
             .iter()
             .map(|(sid, what, taken)| json!({ "sid": sid, "right": right(*what), "outcome": taken }));
         let left = revoked.left.iter().map(|(sid, what, cause)| {
-            json!({ "sid": sid, "right": right(*what), "cause": cause.to_string(), "cure": cause.cure() })
+            json!({ "sid": sid, "right": right(*what), "cause": cause.to_string(), "cure": cures::of_cause(cause) })
         });
         json!({ "taken": taken.collect::<Vec<_>>(), "left": left.collect::<Vec<_>>() })
     };
     write(json, value, |out| {
         for (sid, right, taken) in &revoked.taken {
             let outcome = match taken {
-                Taken::AsFound => "taken back, all is as it was found",
-                Taken::Removed => "taken back, what others have there stays",
-                Taken::WasGone => "was gone already",
+                Taken::AsFound => "revoked; everything is as it was before",
+                Taken::Removed => "revoked; what others added stays",
+                Taken::WasGone => "already gone",
             };
             writeln!(out, "{}: {outcome}: {right}", called(sid))?;
         }
         for (sid, right, cause) in &revoked.left {
-            writeln!(out, "{}: NOT taken back: {right}: {cause}", called(sid))?;
+            writeln!(out, "{}: NOT revoked: {right}: {cause}", called(sid))?;
         }
         if revoked.taken.is_empty() && revoked.left.is_empty() {
-            writeln!(out, "etwprof has given nothing here; nothing was changed.")?;
+            writeln!(out, "etwprof has granted nothing here; nothing was changed.")?;
         }
         Ok(())
     })
@@ -260,7 +261,7 @@ pub(super) fn permissions(
                     writeln!(out, "MISSING  {}\n         to {}", only(need.right, *rights), need.why)?
                 }
                 State::Unknown(cause) => {
-                    writeln!(out, "unknown  {}\n         not readable: {cause}", need.right)?
+                    writeln!(out, "unknown  {}\n         could not be read: {cause}", need.right)?
                 }
             }
         }
@@ -285,19 +286,23 @@ pub(super) fn permissions(
         if filtered {
             writeln!(
                 out,
-                "\nThis console is an administrator's, and not elevated: record from one that is. {FILTERED}."
+                "\nYou are an administrator, but this console is not elevated: record from one that is. {FILTERED}."
             )?;
         }
         if logon {
             let late: Vec<_> = states.iter().filter(|one| lacks(one)).map(|(need, _)| need.right).collect();
-            writeln!(out, "\nGiven, but not to this logon yet: log off and on again.")?;
+            writeln!(out, "\nGranted, but not in effect for this logon: log off and on again.")?;
             late.iter().try_for_each(|right| writeln!(out, "  {right}"))?;
         }
         if cures.0 {
-            writeln!(out, "\nAn administrator gives what is missing with `etwprof grant {}`.", subject.sid)?;
+            writeln!(
+                out,
+                "\nAn administrator can grant what is missing with `etwprof grant {}`.",
+                subject.sid
+            )?;
         }
         if cures.1 {
-            writeln!(out, "\nRights can be read by administrators: repeat this in an elevated console.")?;
+            writeln!(out, "\nOnly administrators can read all rights: repeat this in an elevated console.")?;
         }
         notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
     })

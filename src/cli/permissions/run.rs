@@ -1,28 +1,28 @@
 //! What the commands do.
 
 use anyhow::{Result, anyhow, bail};
-use etwprof::session::SessionError;
-use etwprof::session::access::windows::{
+use etwprof::access::windows::{
     Elevation, LocalMachine, Named, account, caller, groups, holds_privilege, name,
 };
-use etwprof::session::access::{
-    self, CallError, Cause, GrantError, Machine, Method, Refused, Sid, State, rights,
-};
+use etwprof::access::{self, CallError, Cause, GrantError, Machine, Method, Refused, Sid, State, rights};
+use etwprof::session::{SessionError, Step};
 
+use super::cures;
 use super::print::{self, Logon, Subject};
-use crate::cli::args;
+use crate::cli::{args, live};
 
 pub(in crate::cli) fn grant(args: &args::Grant) -> Result<()> {
     let subject = match (&args.account, args.me) {
         (Some(text), false) => subject(text)?,
         (None, true) => own()?,
-        _ => bail!("`etwprof grant` needs to know whom: name an ACCOUNT, or say --me"),
+        _ => bail!("no account given; name one, or use --me"),
     };
     let (method, flag) = if args.via_group { (Method::Group, " --via-group") } else { (Method::Each, "") };
     let mut machine = LocalMachine;
     if args.dry_run {
-        let steps = access::preview(&machine, &subject.sid, method)
-            .map_err(|cause| anyhow!("cannot grant to {subject}: {cause}\n  cure: {}", cause.cure()))?;
+        let steps = access::preview(&machine, &subject.sid, method).map_err(|cause| {
+            anyhow!("cannot grant to {subject}: {cause}\n  cure: {}", cures::of_cause(&cause))
+        })?;
         return print::dry_run(&subject, &steps, args.json);
     }
     match access::grant(&mut machine, &subject.sid, method) {
@@ -58,17 +58,17 @@ fn grant_failed(subject: &Subject, error: &GrantError, command: &str) -> anyhow:
     if error.left.is_empty() {
         text += "\n  nothing was changed";
         if !error.undone.is_empty() {
-            text += ": what had been given before that was taken back";
+            text += ": rights granted before the failure were revoked again";
         }
     }
     for right in &error.undone {
-        text += &format!("\n  taken back: {right}");
+        text += &format!("\n  revoked again: {right}");
     }
     for (right, cause) in &error.left {
-        text += &format!("\n  NOT taken back: {right}: {cause}");
+        text += &format!("\n  NOT revoked: {right}: {cause}");
     }
     if !error.left.is_empty() {
-        text += &format!("\n  `etwprof revoke {}` tries again to take back what is left", subject.sid);
+        text += &format!("\n  `etwprof revoke {}` tries again to revoke the rest", subject.sid);
     }
     anyhow!(text)
 }
@@ -79,13 +79,13 @@ fn cure(cause: &Cause, command: &str) -> String {
         Cause::Call(error) if error.is_denied() => {
             let program = std::env::current_exe().map_or("etwprof".into(), |path| path.display().to_string());
             format!(
-                "{}. From here, with one question of UAC: `powershell -c \"Start-Process -Verb RunAs '{}' \
-                 '{command}'\"`; then `etwprof permissions` shows what came of it",
-                cause.cure(),
+                "{}. From here, with one UAC prompt: `powershell -c \"Start-Process -Verb RunAs '{}' \
+                 '{command}'\"`; then check with `etwprof permissions`",
+                cures::of_cause(cause),
                 program.replace('\'', "''"),
             )
         }
-        _ => cause.cure().to_owned(),
+        _ => cures::of_cause(cause).to_owned(),
     }
 }
 
@@ -103,8 +103,7 @@ pub(in crate::cli) fn revoke(args: &args::Revoke) -> Result<()> {
         None => Ok(()),
         Some((_, _, cause)) => {
             bail!(
-                "what was granted could not all be taken back ({} left); it stays remembered, and `etwprof {again}` \
-                 tries again\n  cure: {}",
+                "cannot revoke everything that was granted ({} left); `etwprof {again}` tries again\n  cure: {}",
                 revoked.left.len(),
                 cure(cause, &again)
             )
@@ -123,7 +122,7 @@ pub(in crate::cli) fn permissions(args: &args::Permissions) -> Result<()> {
     let assigned = match &subject.name {
         Some(named) => groups(named).unwrap_or_else(|error| {
             // A group has no groups to ask for, and domain groups may be out of reach.
-            notes.push(format!("rights through groups are not all counted: {error}"));
+            notes.push(format!("rights through groups may be missing here: {error}"));
             Vec::new()
         }),
         None => Vec::new(),
@@ -151,7 +150,7 @@ pub(in crate::cli) fn permissions(args: &args::Permissions) -> Result<()> {
     if let Ok(record) = LocalMachine.record() {
         for sid in sids.iter().filter(|sid| access::granted_less(&record, sid)) {
             notes.push(format!(
-                "an older etwprof granted {sid} less than this one needs; `etwprof grant {sid}` completes it"
+                "an older etwprof granted {sid} fewer rights than this version needs; `etwprof grant {sid}` adds them"
             ));
         }
     }
@@ -175,11 +174,11 @@ pub(in crate::cli) fn explained(error: &SessionError) -> anyhow::Error {
 /// Why it failed, with a cure: of a refusal, the missing right and the command that gives it.
 pub(in crate::cli) fn cause(error: &SessionError) -> String {
     let denied = match error {
-        SessionError::Call { doing, code } => access::missing_right(refused(doing), *code)
-            .map(|right| format!("cannot {doing}: {}", denied(&right, *code))),
+        SessionError::Call { step, code } => access::missing_right(refused(*step), *code)
+            .map(|right| format!("cannot {step}: {}", denied(&right, *code))),
         _ => None,
     };
-    denied.unwrap_or_else(|| error.to_string())
+    denied.unwrap_or_else(|| live::with_cure(error))
 }
 
 fn denied(right: &str, code: u32) -> String {
@@ -187,25 +186,25 @@ fn denied(right: &str, code: u32) -> String {
     let account = account.as_deref().unwrap_or("this account");
     if caller().is_ok_and(|caller| caller.elevation == Elevation::Filtered) {
         return format!(
-            "this program lacks {right} (error {code:#x}). {account} is an administrator, and this console is not \
+            "this program lacks {right} (error {code:#x}). {account} is an administrator, but this console is not \
              elevated. Open one with \"Run as administrator\" and repeat the command there. {}",
             print::FILTERED
         );
     }
     format!(
-        "{account} lacks {right} (error {code:#x}). An administrator gives it once, in an elevated console, with \
-         `etwprof grant \"{account}\"`, which also completes a grant by an older etwprof; then log off and on again. \
-         `etwprof permissions` shows what is there. Or run this command itself as administrator"
+        "{account} lacks {right} (error {code:#x}). An administrator can grant it once, in an elevated console, with \
+         `etwprof grant \"{account}\"`, which also updates a grant by an older etwprof; then log off and on again. \
+         `etwprof permissions` shows the result. Or run this command as administrator"
     )
 }
 
-fn refused(doing: &str) -> Refused {
-    match doing {
-        "read a session" => Refused::Consume,
-        "switch a provider on" => Refused::DotNetEvents,
-        "ask for stacks" => Refused::Stacks,
-        "switch the kernel's events on" => Refused::KernelEvents,
-        _ if doing.contains("privilege") || doing.contains("sampling interval") => Refused::Privilege,
+fn refused(step: Step) -> Refused {
+    match step {
+        Step::Read => Refused::Consume,
+        Step::EnableProvider => Refused::DotNetEvents,
+        Step::TraceStacks => Refused::Stacks,
+        Step::EnableKernel => Refused::KernelEvents,
+        Step::EnablePrivilege | Step::ReadInterval | Step::SetInterval => Refused::Privilege,
         _ => Refused::Session,
     }
 }
@@ -225,5 +224,5 @@ fn with_name(sid: Sid) -> Result<Subject> {
 }
 
 fn with_cure(error: &CallError) -> anyhow::Error {
-    anyhow!("{error}\n  cure: {}", error.cure())
+    anyhow!("{error}\n  cure: {}", cures::of_call(error))
 }

@@ -1,6 +1,7 @@
 //! Modules, assemblies and application domains.
 
 use crate::bytes::{Reader, Utf16};
+use crate::debug_id::DebugId;
 use crate::guid::Guid;
 
 use super::Phase;
@@ -28,17 +29,17 @@ impl ModuleFlags {
 
 /// What finds a PDB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PdbSignature<'a> {
-    /// The GUID.
-    pub guid: Guid,
-    /// The age; for portable PDBs symbol servers want FFFFFFFF instead.
-    pub age: u32,
+    /// What the PDB carries.
+    pub id: DebugId,
     /// The path that the compiler wrote.
     pub path: Utf16<'a>,
 }
 
 /// A module was loaded, unloaded, or is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Module<'a> {
     /// Why it is told.
     pub phase: Phase,
@@ -68,7 +69,7 @@ pub(super) fn decode_module<'a>(r: &mut Reader<'a>, version: u8, phase: Phase) -
     let pdb = |r: &mut Reader<'a>| {
         let (guid, age) = (r.guid()?, r.u32()?);
         let path = r.utf16();
-        (version >= 2 && guid != Guid::ZERO).then_some(PdbSignature { guid, age, path })
+        (version >= 2 && guid != Guid::ZERO).then_some(PdbSignature { id: DebugId { guid, age }, path })
     };
     Some(Module {
         phase,
@@ -85,6 +86,7 @@ pub(super) fn decode_module<'a>(r: &mut Reader<'a>, version: u8, phase: Phase) -
 
 /// A module was loaded into an application domain, or is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DomainModule<'a> {
     /// Why it is told.
     pub phase: Phase,
@@ -120,6 +122,7 @@ pub(super) fn decode_domain_module<'a>(
 
 /// An assembly was loaded, unloaded, or is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Assembly<'a> {
     /// Why it is told.
     pub phase: Phase,
@@ -149,6 +152,7 @@ pub(super) fn decode_assembly<'a>(r: &mut Reader<'a>, version: u8, phase: Phase)
 
 /// An application domain was made, unloaded, or is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AppDomain<'a> {
     /// Why it is told.
     pub phase: Phase,

@@ -8,6 +8,7 @@ use super::Phase;
 ///
 /// One method may have several bodies at once: a hot and a cold part, one for each tier, one for each re-JIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Method<'a> {
     /// Why it is told.
     pub phase: Phase,
@@ -33,6 +34,7 @@ pub struct Method<'a> {
 
 /// A method's name in the runtime's own form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MethodName<'a> {
     /// The type's full name, ``System.Collections.Generic.List`1[System.__Canon]``; `dynamicClass` for dynamic methods.
     pub type_name: Utf16<'a>,
@@ -95,6 +97,7 @@ impl MethodFlags {
 
 /// How well the JIT compiler did its work, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Tier {
     /// Not told: precompiled code, and runtimes without tiers.
     #[default]
@@ -138,6 +141,7 @@ pub(super) fn decode<'a>(r: &mut Reader<'a>, version: u8, phase: Phase, verbose:
 /// Which native code belongs to which IL of a method: live that of the body told last for its id, in a rundown that of
 /// the body told next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IlMap<'a> {
     /// Why it is told.
     pub phase: Phase,
@@ -172,6 +176,7 @@ pub(super) fn decode_il_map<'a>(r: &mut Reader<'a>, phase: Phase) -> Option<IlMa
 
 /// A method is about to be compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JittingStarted<'a> {
     /// The runtime's handle of the method.
     pub method: u64,
@@ -202,6 +207,7 @@ pub(super) fn decode_jitting_started<'a>(r: &mut Reader<'a>, version: u8) -> Opt
 
 /// Memory for a method's code was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JitMemory {
     /// The runtime's handle of the method.
     pub method: u64,
@@ -235,6 +241,7 @@ pub(super) fn decode_jit_memory(r: &mut Reader<'_>) -> Option<JitMemory> {
 
 /// A precompiled method was called for the first time. Its size is not told: the image's table of functions has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct R2rEntryPoint<'a> {
     /// The runtime's handle of the method.
     pub method: u64,

@@ -17,10 +17,11 @@ pub use runtime::{Runtime, Sku, StackWalk, TieredSettings};
 use crate::bytes::Reader;
 use crate::event::{Event, Kind};
 
-use super::providers::{CLR, CLR_RUNDOWN};
+use crate::guids::{CLR, CLR_RUNDOWN};
 
 /// What an event says of a method, module, assembly or domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Phase {
     /// It was loaded or compiled just now.
     Load,
@@ -34,6 +35,7 @@ pub enum Phase {
 
 /// A decoded event of the .NET runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Clr<'a> {
     /// A method's code came, went, or is there.
     Method(Method<'a>),

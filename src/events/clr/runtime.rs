@@ -7,6 +7,7 @@ use crate::events::kernel::Frames;
 /// Which line of .NET runtimes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Sku {
     /// .NET Framework.
     Desktop,
@@ -20,6 +21,7 @@ pub enum Sku {
 
 /// A runtime started in a process, or is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Runtime<'a> {
     /// True if it started just now; false if a rundown tells that it is there.
     pub started: bool,
@@ -58,6 +60,7 @@ pub(super) fn decode<'a>(r: &mut Reader<'a>, started: bool) -> Option<Runtime<'a
 
 /// How tiered compilation is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TieredSettings {
     /// Which runtime of the process.
     pub instance: u16,
@@ -72,6 +75,7 @@ pub(super) fn decode_tiered_settings(r: &mut Reader<'_>) -> Option<TieredSetting
 
 /// The stack of the thread's runtime event before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StackWalk<'a> {
     /// Which runtime of the process.
     pub instance: u16,

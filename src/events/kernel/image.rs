@@ -8,6 +8,7 @@ use super::Phase;
 
 /// An image load, unload, or rundown record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Image<'a> {
     /// Start is a load, End an unload.
     pub phase: Phase,
@@ -47,6 +48,7 @@ pub(super) fn decode<'a>(event: &Event<'a>, phase: Phase) -> Option<Image<'a>> {
 
 /// What the merge step knows of an image event's file. It precedes that event and shares its time, base and process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImageId<'a> {
     /// The link time and the file's original name.
     File {

@@ -5,6 +5,7 @@
 
 mod block;
 mod image;
+mod page_fault;
 mod perf_info;
 mod process;
 mod stack_walk;
@@ -13,20 +14,23 @@ mod thread;
 
 pub use block::sid_text;
 pub use image::{Image, ImageId};
-pub use perf_info::{Interrupt, InterruptKind, ProfileInterval, Sample};
+pub use page_fault::{FaultKind, PageFault};
+pub use perf_info::{CounterSample, Interrupt, InterruptKind, ProfileInterval, Sample};
 pub use process::Process;
-pub use stack_walk::{Frames, KernelSpace, StackWalk, own_stack};
+pub use stack_walk::{Frames, StackWalk, own_stack};
 pub use system::{Cpu, Lost, SysConfig};
 pub use thread::{ContextSwitch, ReadyThread, Thread, ThreadName};
 
 use crate::event::Event;
 
-use super::providers::{
-    IMAGE, IMAGE_ID, LOST_EVENT, PERF_INFO, PROCESS, STACK_WALK, SYS_CONFIG, SYSTEM_CONFIG, THREAD,
+use crate::guids::{
+    IMAGE, IMAGE_ID, LOST_EVENT, PAGE_FAULT, PERF_INFO, PROCESS, STACK_WALK, SYS_CONFIG, SYSTEM_CONFIG,
+    THREAD,
 };
 
 /// What a record says of a process, thread or image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Phase {
     /// It begins now.
     Start,
@@ -42,6 +46,7 @@ pub enum Phase {
 
 /// A decoded kernel event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kernel<'a> {
     /// A process began, ended, or is there.
     Process(Process<'a>),
@@ -59,8 +64,12 @@ pub enum Kernel<'a> {
     ImageId(ImageId<'a>),
     /// A CPU sample.
     Sample(Sample),
+    /// A sample of a performance counter.
+    CounterSample(CounterSample),
+    /// A page fault.
+    PageFault(PageFault),
     /// The sampling interval.
-    ProfileInterval(ProfileInterval),
+    ProfileInterval(ProfileInterval<'a>),
     /// A DPC or interrupt.
     Interrupt(Interrupt),
     /// A stack, or a part of how one is told.
@@ -79,6 +88,8 @@ pub enum Kernel<'a> {
 pub(super) fn decode<'a>(event: &Event<'a>) -> Option<Option<Kernel<'a>>> {
     Some(match (event.provider, event.opcode) {
         (PERF_INFO, 46) => Some(Kernel::Sample(perf_info::decode_sample(event)?)),
+        (PERF_INFO, 47) => Some(Kernel::CounterSample(perf_info::decode_counter_sample(event)?)),
+        (PAGE_FAULT, _) => page_fault::decode(event)?.map(Kernel::PageFault),
         (STACK_WALK, _) => stack_walk::decode(event)?.map(Kernel::StackWalk),
         (THREAD, 36) => Some(Kernel::ContextSwitch(thread::decode_switch(event)?)),
         (THREAD, 50) => Some(Kernel::ReadyThread(thread::decode_ready(event)?)),

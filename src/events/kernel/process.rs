@@ -7,6 +7,7 @@ use super::{Phase, block};
 
 /// A process start, end, or rundown record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Process<'a> {
     /// What is said of the process.
     pub phase: Phase,

@@ -1,5 +1,6 @@
 //! StackWalk events (group 18): stacks of earlier events, whole or by key.
 
+use crate::bytes::Reader;
 use crate::event::{Event, ExtendedItems, Pointer, Ticks};
 
 /// The frames of a stack, leaf first, borrowed.
@@ -7,44 +8,6 @@ use crate::event::{Event, ExtendedItems, Pointer, Ticks};
 pub struct Frames<'a> {
     bytes: &'a [u8],
     pointer: Pointer,
-}
-
-/// Which addresses are the kernel's, for both pointer widths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KernelSpace {
-    /// Where it begins on a 32-bit system.
-    start_32: u64,
-}
-
-/// The first kernel address of a 64-bit system, as ARM64 has it too; x64's own kernel begins above it.
-const KERNEL_64: u64 = 0xFFFF_0000_0000_0000;
-/// The first kernel address of a 32-bit system without /3GB.
-const KERNEL_32: u64 = 0x8000_0000;
-/// The 64 KiB below the kernel are nobody's.
-const NO_MANS_LAND: u64 = 0x1_0000;
-
-impl Default for KernelSpace {
-    fn default() -> Self {
-        KernelSpace { start_32: KERNEL_32 }
-    }
-}
-
-impl KernelSpace {
-    /// That of a machine with this highest user-mode address (SystemConfig): a 32-bit system may leave its programs 3 GiB.
-    /// An address that leaves them less than the usual 2 GiB is not believed.
-    pub fn above(highest_user_address: u64) -> Self {
-        let start = highest_user_address.saturating_add(NO_MANS_LAND + 1);
-        KernelSpace { start_32: if start <= 1 << 32 { start.max(KERNEL_32) } else { KERNEL_32 } }
-    }
-
-    /// True for an address of the kernel's on a system of this pointer width.
-    pub fn contains(self, address: u64, pointer: Pointer) -> bool {
-        address
-            >= match pointer {
-                Pointer::Bits32 => self.start_32,
-                Pointer::Bits64 => KERNEL_64,
-            }
-    }
 }
 
 impl<'a> Frames<'a> {
@@ -72,6 +35,7 @@ impl<'a> Frames<'a> {
 
 /// One StackWalk record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StackWalk<'a> {
     /// A fragment of the stack of the event at `event_time` on `tid`: its kernel part or its user part.
     Stack {
@@ -108,18 +72,23 @@ pub enum StackWalk<'a> {
     },
 }
 
+impl<'a> StackWalk<'a> {
+    /// Reads the payload of a [`StackWalk::Stack`], which has opcode 32.
+    #[inline]
+    pub fn read_stack(payload: &'a [u8], pointer: Pointer) -> Option<StackWalk<'a>> {
+        let mut r = Reader::new(payload);
+        let (event_time, pid, tid) = (Ticks(r.i64()?), r.u32()?, r.u32()?);
+        Some(StackWalk::Stack { event_time, pid, tid, frames: Frames::new(r.rest(), pointer) })
+    }
+}
+
 /// Stack 32: event time u64, process, thread, frames. Keys 37, 38: event time u64, process, thread, key P.
 /// Definitions 34, 35, 36: key P, frames. All but 34 verified on net.4.5.2.x64.etl.
 pub(super) fn decode<'a>(event: &Event<'a>) -> Option<Option<StackWalk<'a>>> {
     let mut r = event.reader();
     let p = event.pointer;
     Some(Some(match event.opcode {
-        32 => StackWalk::Stack {
-            event_time: Ticks(r.i64()?),
-            pid: r.u32()?,
-            tid: r.u32()?,
-            frames: Frames::new(r.rest(), p),
-        },
+        32 => StackWalk::read_stack(event.payload, p)?,
         37 | 38 => StackWalk::Key {
             event_time: Ticks(r.i64()?),
             pid: r.u32()?,

@@ -5,6 +5,7 @@ use crate::event::Event;
 
 /// The processors and memory of the machine (SystemConfig 10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Cpu<'a> {
     /// Nominal speed.
     pub mhz: u32,
@@ -38,6 +39,7 @@ pub(super) fn decode_cpu<'a>(event: &Event<'a>) -> Option<Cpu<'a>> {
 
 /// Facts about the machine's volumes that a merge adds (SysConfig).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SysConfig<'a> {
     /// What the system is called.
     Build {
@@ -78,6 +80,7 @@ pub(super) fn decode_sys_config<'a>(event: &Event<'a>) -> Option<Option<SysConfi
 
 /// What a real-time session could not deliver (RT_LostEvent).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Lost {
     /// An event.
     Event,

@@ -7,6 +7,7 @@ use super::Phase;
 
 /// A thread start, end, or rundown record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Thread<'a> {
     /// What is said of the thread.
     pub phase: Phase,
@@ -50,6 +51,7 @@ pub(super) fn decode<'a>(event: &Event<'a>, phase: Phase) -> Option<Thread<'a>> 
 
 /// A thread was given a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ThreadName<'a> {
     /// Its process.
     pub pid: u32,
@@ -66,6 +68,7 @@ pub(super) fn decode_name<'a>(event: &Event<'a>) -> Option<ThreadName<'a>> {
 
 /// A processor turned from one thread to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ContextSwitch {
     /// The thread that runs now; a stack of this event is its own.
     pub new_tid: u32,
@@ -109,6 +112,7 @@ pub(super) fn decode_switch(event: &Event<'_>) -> Option<ContextSwitch> {
 
 /// A thread was made ready to run; a stack of this event is that of the thread which did it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReadyThread {
     /// The readied thread.
     pub tid: u32,

@@ -9,11 +9,13 @@ use std::time::{Duration, SystemTime};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::etl::{ClockKind, Damage, Recording};
+use crate::analysis::Analysis;
+use crate::clock::{ClockKind, UNIX_EPOCH};
+use crate::etl::Recording;
 use crate::event::Ticks;
 use crate::events::clr::Sku;
 use crate::profile::{Balance, Category, Cut, Profile, Resolution, Unresolved};
-use crate::report::json;
+use crate::report::{json, time_of_day, time_zone};
 use crate::symbols::resolver::{ModuleReport, Symbols};
 use crate::trace::code::Host;
 use crate::trace::{Lost, Mapping, ModuleId, Process, ProcessId, Trace};
@@ -31,6 +33,14 @@ pub struct Info {
     pub clock: ClockInfo,
     /// When the first record was written, RFC 3339.
     pub start_utc: Option<String>,
+    /// What the machine's wall clocks showed then beside UTC, in minutes east of it.
+    pub utc_offset_minutes: Option<i32>,
+    /// The same moment by these clocks: `09:00:14.250`.
+    #[serde(skip)]
+    pub start_time_of_day: String,
+    /// Their zone: `UTC-08:00`.
+    #[serde(skip)]
+    pub time_zone: String,
     /// Seconds from the first record to the last event or the closing of the log, whichever is later.
     pub duration_seconds: f64,
     /// All events.
@@ -105,6 +115,19 @@ pub struct SamplesInfo {
     pub categories: BTreeMap<Category, u64>,
     /// Kept samples whose stacks are not whole, because the recording asked for too much.
     pub cut: Cut,
+    /// How much has a name, with the symbols on this machine.
+    pub named: NamedInfo,
+}
+
+/// How much of the kept samples has a name.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct NamedInfo {
+    /// Samples whose leaf has one.
+    pub leaves: u64,
+    /// Frames that have one, each counted once for every sample that it is in.
+    pub frames: u64,
+    /// All frames, counted so.
+    pub all_frames: u64,
 }
 
 /// A sampling interval.
@@ -213,7 +236,7 @@ pub struct ModuleInfo {
 /// What became of a module's symbols, on this machine and without asking a server.
 #[derive(Clone, Debug, Serialize)]
 pub struct SymbolsInfo {
-    /// `resolved`, `public`, `exports`, `no_names`, `no_id`, `not_found`, `mismatch`, `unreadable`, `skipped`.
+    /// `resolved`, `public`, `exports`, `no_names`, `no_il`, `no_id`, `not_found`, `mismatch`, `unreadable`, `skipped`.
     pub verdict: &'static str,
     /// The same in a sentence, for people.
     pub detail: String,
@@ -224,22 +247,19 @@ pub struct SymbolsInfo {
 }
 
 impl Info {
-    /// Gathers everything. `profile` says which samples count.
-    pub fn new(
-        recording: &Recording,
-        trace: &Trace,
-        profile: &Profile,
-        symbols: &Symbols,
-        damage: &[Damage],
-    ) -> Info {
+    /// Gathers everything. The profile says which samples count.
+    pub fn new(analysis: &Analysis) -> Info {
+        let Analysis { recording, damage, profile, symbols } = analysis;
+        let trace = &*profile.trace;
+        let resolutions = profile.resolution();
+        let files = recording.as_ref().map_or(&[][..], Recording::files);
         let clock = trace.clock;
         let last = trace.span.map_or(clock.base, |(_, last)| last);
-        let ends = recording.files().iter().map(|file| file.header().end);
+        let ends = files.iter().map(|file| file.header().end);
         let closed = (ends.max().unwrap_or(0) as f64 - clock.base_utc as f64) / 1e7;
         let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         Info {
-            files: recording
-                .files()
+            files: files
                 .iter()
                 .map(|file| FileInfo {
                     path: file.path().display().to_string(),
@@ -252,18 +272,22 @@ impl Info {
                 cpus: trace.machine.processors,
                 os_build: trace.machine.os_build,
                 os_name: text(&trace.machine.os_name),
-                pointer_size: trace.pointer_bytes(),
+                pointer_size: trace.machine.pointer.bytes(),
                 architecture: architecture(trace.machine.architecture),
                 name: text(&trace.machine.name),
             },
             clock: ClockInfo { kind: clock.kind, frequency: clock.frequency },
             start_utc: utc(clock.base_utc),
+            utc_offset_minutes: clock.utc_offset,
+            start_time_of_day: time_of_day(&clock, clock.base),
+            time_zone: time_zone(&clock),
             duration_seconds: clock.seconds(last).max(closed).max(0.0),
             events: EventsInfo { total: trace.events },
             samples: SamplesInfo {
                 balance: profile.balance,
                 categories: profile.categories(),
                 cut: profile.cut(),
+                named: named(profile, &resolutions),
             },
             sampling_intervals: intervals(trace),
             lost: trace.lost.clone(),
@@ -275,10 +299,15 @@ impl Info {
                     what: damage.kind.to_string(),
                 })
                 .collect(),
-            processes: processes(trace, profile),
+            processes: processes(trace, profile, resolutions),
             modules: modules(trace, profile, symbols),
         }
     }
+}
+
+fn named(profile: &Profile, resolutions: &BTreeMap<ProcessId, Resolution>) -> NamedInfo {
+    let all = Resolution::sum(resolutions.values());
+    NamedInfo { leaves: profile.named_leaves(), frames: all.resolved, all_frames: all.total() }
 }
 
 fn architecture(code: Option<u16>) -> Option<&'static str> {
@@ -292,7 +321,6 @@ fn architecture(code: Option<u16>) -> Option<&'static str> {
 
 /// A FILETIME as RFC 3339, if it is a date that anybody records at.
 fn utc(filetime: i64) -> Option<String> {
-    const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
     const YEAR_3000: i64 = 441_481_536_000_000_000;
     if !(UNIX_EPOCH..YEAR_3000).contains(&filetime) {
         return None;
@@ -305,7 +333,7 @@ fn utc(filetime: i64) -> Option<String> {
 fn intervals(trace: &Trace) -> Vec<IntervalInfo> {
     let mut samples = trace.idle.by_weight.clone();
     for sample in &trace.samples {
-        *samples.entry(sample.weight).or_default() += 1;
+        *samples.entry(u64::from(sample.weight)).or_default() += 1;
     }
     let mut rows: Vec<IntervalInfo> =
         samples.into_iter().map(|(interval, samples)| IntervalInfo { interval, samples }).collect();
@@ -313,15 +341,18 @@ fn intervals(trace: &Trace) -> Vec<IntervalInfo> {
     rows
 }
 
-fn processes(trace: &Trace, profile: &Profile) -> Vec<ProcessInfo> {
+fn processes(
+    trace: &Trace,
+    profile: &Profile,
+    mut resolutions: BTreeMap<ProcessId, Resolution>,
+) -> Vec<ProcessInfo> {
     let mut samples = vec![0; trace.processes.len()];
     for sample in &profile.samples {
-        if let Some(count) = samples.get_mut(sample.process.0 as usize) {
+        if let Some(count) = samples.get_mut(profile.runner(sample).process.0 as usize) {
             *count += 1;
         }
     }
     let seconds = |time: Ticks| trace.clock.seconds(time);
-    let mut resolutions = profile.resolution();
     let row = |((id, process), samples): ((ProcessId, &Process), u64)| {
         let host = trace.code.host(id);
         ProcessInfo {
@@ -368,14 +399,7 @@ fn frames(resolution: Resolution) -> FramesInfo {
 fn modules(trace: &Trace, profile: &Profile, symbols: &Symbols) -> Vec<ModuleInfo> {
     let reports: FxHashMap<ModuleId, &ModuleReport> =
         symbols.modules.iter().map(|report| (report.module, report)).collect();
-    let mut samples: FxHashMap<usize, u64> = FxHashMap::default();
-    for sample in &profile.samples {
-        let kernel = trace.is_kernel_address(sample.address);
-        if let Some(mapping) = trace.mappings.at(sample.process, sample.address, kernel, sample.time).mapping
-        {
-            *samples.entry(mapping).or_default() += 1;
-        }
-    }
+    let samples = leaves_by_mapping(trace, profile);
     let row = |(index, mapping): (usize, &Mapping)| {
         let module = trace.module(mapping.module)?;
         let pid = if module.kernel { 0 } else { trace.process(mapping.process)?.pid };
@@ -387,8 +411,8 @@ fn modules(trace: &Trace, profile: &Profile, symbols: &Symbols) -> Vec<ModuleInf
             size: mapping.size,
             timestamp: Some(module.timestamp).filter(|timestamp| *timestamp != 0),
             pdb_name: pdb.map(|pdb| pdb.name.clone()),
-            pdb_guid: pdb.map(|pdb| pdb.guid.to_string()),
-            pdb_age: pdb.map(|pdb| pdb.age),
+            pdb_guid: pdb.map(|pdb| pdb.id.guid.to_string()),
+            pdb_age: pdb.map(|pdb| pdb.id.age),
             samples: samples.get(&index).copied().unwrap_or(0),
             symbols: reports.get(&mapping.module).map(|report| SymbolsInfo {
                 verdict: report.verdict.word(),
@@ -401,6 +425,29 @@ fn modules(trace: &Trace, profile: &Profile, symbols: &Symbols) -> Vec<ModuleInf
     let mut rows: Vec<ModuleInfo> = trace.mappings.iter().enumerate().filter_map(row).collect();
     rows.sort_by_key(|row| (std::cmp::Reverse(row.samples), row.pid, row.base));
     rows
+}
+
+/// Kept samples whose leaf is in an image, by the index of its mapping.
+fn leaves_by_mapping(trace: &Trace, profile: &Profile) -> FxHashMap<usize, u64> {
+    // Kernel modules serve all processes.
+    let of = |module: ModuleId, process: ProcessId| {
+        let kernel = trace.module(module).is_some_and(|module| module.kernel);
+        (module, if kernel { None } else { Some(process) })
+    };
+    let mut mappings: FxHashMap<_, Vec<(usize, &Mapping)>> = FxHashMap::default();
+    for (index, mapping) in trace.mappings.iter().enumerate() {
+        mappings.entry(of(mapping.module, mapping.process)).or_default().push((index, mapping));
+    }
+    let mut samples = FxHashMap::default();
+    for sample in &profile.samples {
+        let Some(module) = profile.stacks.leaf(sample.stack).and_then(|leaf| leaf.module) else { continue };
+        let Some(mapped) = mappings.get(&of(module, profile.runner(sample).process)) else { continue };
+        let there = mapped.iter().find(|(_, mapping)| mapping.covers(sample.time));
+        if let Some((index, _)) = there.or(mapped.first()) {
+            *samples.entry(*index).or_default() += 1;
+        }
+    }
+    samples
 }
 
 /// Writes it as JSON.

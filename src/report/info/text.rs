@@ -2,10 +2,12 @@
 
 use std::io::{self, Write};
 
-use crate::etl::ClockKind;
+use crate::clock::ClockKind;
 use crate::events::clr::Sku;
 use crate::profile::Unresolved;
-use crate::report::{bytes, count, cut_stacks, duration, one_line};
+use crate::report::account;
+use crate::report::{bytes, count, cut_stacks, duration, filtered_out, one_line};
+use crate::winpath;
 
 use super::{ClrInfo, FramesInfo, Info, ProcessInfo, RundownInfo, SamplesInfo};
 
@@ -26,7 +28,11 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     what.extend(machine.os_name.clone());
     row(out, "machine", &what.join(", "))?;
     let start = info.start_utc.as_deref().unwrap_or("an unknown time");
-    row(out, "recorded", &format!("{start}, {}", duration(info.duration_seconds)))?;
+    let local = match info.utc_offset_minutes {
+        Some(_) => format!(" ({}, {})", info.start_time_of_day, info.time_zone),
+        None => String::new(),
+    };
+    row(out, "recorded", &format!("{start}{local}, {}", duration(info.duration_seconds)))?;
     row(out, "clock", &format!("{}, {} Hz", clock_name(info.clock.kind), count(info.clock.frequency)))?;
     row(out, "events", &count(info.events.total))?;
     samples(out, info)?;
@@ -37,7 +43,7 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
 }
 
 fn row(out: &mut impl Write, name: &str, value: &str) -> io::Result<()> {
-    writeln!(out, "{name:<10}{}", one_line(value))
+    writeln!(out, "{name:<12}{}", one_line(value))
 }
 
 fn clock_name(kind: ClockKind) -> &'static str {
@@ -49,7 +55,7 @@ fn clock_name(kind: ClockKind) -> &'static str {
 }
 
 fn samples(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    let SamplesInfo { balance: samples, categories, cut } = &info.samples;
+    let SamplesInfo { balance: samples, categories, cut, named } = &info.samples;
     if samples.total == 0 {
         return row(out, "samples", "none: this recording has no CPU samples");
     }
@@ -58,11 +64,11 @@ fn samples(out: &mut impl Write, info: &Info) -> io::Result<()> {
         _ => String::new(),
     };
     let text = format!(
-        "{}{interval} = {} kept + {} idle + {} filtered out",
+        "{}{interval} = {} kept + {} idle + {}",
         count(samples.total),
         count(samples.kept),
         count(samples.idle),
-        count(samples.filtered)
+        filtered_out(samples)
     );
     row(out, "samples", &text)?;
     let stacks = &samples.stacks;
@@ -74,31 +80,34 @@ fn samples(out: &mut impl Write, info: &Info) -> io::Result<()> {
         count(stacks.none)
     );
     row(out, "stacks", &text)?;
+    if stacks.broken + stacks.repaired > 0 {
+        let text = format!("{} stacks, {} more repaired", count(stacks.broken), count(stacks.repaired));
+        row(out, "broken", &text)?;
+    }
     if cut.samples > 0 {
         row(out, "cut", &cut_stacks(cut))?;
     }
-    let text = format!("{} in DPCs, {} in interrupts", count(samples.dpc), count(samples.isr));
-    row(out, "bystander", &text)?;
+    let text = format!("{} in DPCs, {} in ISRs", count(samples.dpc), count(samples.isr));
+    row(out, "interrupts", &text)?;
     let mut leaves: Vec<_> = categories.iter().filter(|(_, samples)| **samples > 0).collect();
     leaves.sort_by_key(|(category, samples)| (std::cmp::Reverse(**samples), **category));
     let leaves = leaves.iter().map(|(category, samples)| format!("{} {}", count(**samples), category.text()));
-    row(out, "leaves", &leaves.collect::<Vec<_>>().join(", "))
+    row(out, "leaves", &leaves.collect::<Vec<_>>().join(", "))?;
+    let percent = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
+    let text = format!(
+        "{:.1}% of samples by their leaf, {:.1}% of frames",
+        percent(named.leaves, samples.kept),
+        percent(named.frames, named.all_frames)
+    );
+    row(out, "named", &text)
 }
 
 fn losses(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    let lost = &info.lost;
-    let parts: Vec<String> = [
-        (lost.events, "events"),
-        (lost.buffers, "buffers"),
-        (lost.sequence_gaps, "gaps in the buffer sequence"),
-        (lost.orphan_stacks, "stacks without their event"),
-        (lost.undefined_stack_keys, "stacks whose key was never told"),
-        (lost.malformed_events, "malformed events"),
-    ]
-    .into_iter()
-    .filter(|(number, _)| *number > 0)
-    .map(|(number, what)| format!("{} {what}", count(number)))
-    .collect();
+    let parts: Vec<String> = account::losses(&info.lost)
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{} {what}", count(number)))
+        .collect();
     row(out, "lost", &if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") })?;
     for damage in &info.damaged {
         row(out, "damaged", &format!("{} at byte {}: {}", damage.file, damage.offset, damage.what))?;
@@ -135,7 +144,7 @@ fn runtime_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{:>9}  {:>7}  {:>6}  {:<9}  .NET", "methods", "unnamed", "pid", "rundown")?;
+    writeln!(out, "\n{:>9}  {:>7}  {:>6}  {:<9}  .NET", "methods", "named", "pid", "rundown")?;
     for process in rows.iter().take(ROWS) {
         let rundown = match process.rundown {
             None | Some(RundownInfo { begun: false, completed: false }) => "none",
@@ -145,14 +154,14 @@ fn runtime_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
         let FramesInfo { resolved, unresolved } = &process.frames;
         let all = resolved + unresolved.values().sum::<u64>();
         let code = unresolved.iter().filter(|(cause, _)| cause.is_of_runtime());
-        let worst = code.clone().max_by_key(|(_, frames)| **frames);
-        let unnamed = 100.0 * code.map(|(_, frames)| frames).sum::<u64>() as f64 / all.max(1) as f64;
+        let worst = code.max_by_key(|(_, frames)| **frames);
+        let named = 100.0 * *resolved as f64 / all.max(1) as f64;
         let mut what: Vec<String> = process.clr.iter().map(|clr| clr.text()).collect();
         what.extend(worst.map(|(cause, _)| cause.text().to_owned()));
         let (methods, pid) = (count(process.methods as u64), process.pid);
         writeln!(
             out,
-            "{methods:>9}  {unnamed:>6.1}%  {pid:>6}  {rundown:<9}  {}",
+            "{methods:>9}  {named:>6.1}%  {pid:>6}  {rundown:<9}  {}",
             one_line(&[process.name.clone(), what.join("; ")].join(": "))
         )?;
     }
@@ -187,7 +196,7 @@ fn module_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
     for module in rows.iter().take(ROWS) {
         let share = 100.0 * module.samples as f64 / info.samples.balance.kept.max(1) as f64;
         let (samples, pid) = (count(module.samples), module.pid);
-        let pdb = module.pdb_name.as_deref().map_or("no PDB id", crate::trace::file_name);
+        let pdb = module.pdb_name.as_deref().map_or("no PDB id", winpath::file_name);
         let verdict = module.symbols.as_ref().map_or("", |symbols| symbols.verdict).replace('_', " ");
         let (pdb, path) = (one_line(pdb), one_line(&module.path));
         writeln!(out, "{samples:>9}  {share:>5.1}%  {pid:>6}  {verdict:<10}  {pdb:<34}  {path}")?;

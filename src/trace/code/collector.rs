@@ -5,16 +5,14 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::bytes::Utf16;
 use crate::event::{Event, Ticks};
 use crate::events::clr::{self, Clr, MethodFlags, ModuleFlags, PdbSignature, Phase};
 use crate::events::javascript::{self, JavaScript};
-use crate::trace::images::PdbId;
 use crate::trace::processes::{ProcessId, Processes};
+use crate::trace::texts::{TextId, Texts};
 
-use super::modules::{ManagedModule, ModuleRecord, Modules};
+use super::modules::{ModuleRecord, Modules, Pdb};
 use super::runtimes::Hosts;
-use super::texts::{TextId, Texts};
 use super::timeline::Timeline;
 use super::{Body, BodyKind, Code, Name, PairRange};
 
@@ -93,7 +91,10 @@ impl Collector {
                 let clr::IlMap { phase, method, .. } = *map;
                 self.records.push((pid, Record::IlMap(MapRecord { time, phase, method, pairs })));
             }
-            Clr::Module(module) => self.modules.push((pid, module_record(module, time))),
+            Clr::Module(module) => {
+                let record = self.module(module, time);
+                self.modules.push((pid, record));
+            }
             Clr::DomainModule(module) => {
                 let clr::DomainModule { phase, id, assembly, flags, il_path, native_path, instance, .. } =
                     *module;
@@ -109,7 +110,8 @@ impl Collector {
                     managed_pdb,
                     native_pdb,
                 };
-                self.modules.push((pid, module_record(&module, time)));
+                let record = self.module(&module, time);
+                self.modules.push((pid, record));
             }
             Clr::Assembly(assembly) => {
                 let name = self.texts.intern(assembly.full_name);
@@ -154,7 +156,14 @@ impl Collector {
                 let record = ModuleRecord {
                     time,
                     phase: source.phase,
-                    module: module(source.id, 0, ModuleFlags::default(), source.url),
+                    id: source.id,
+                    assembly: 0,
+                    instance: None,
+                    flags: ModuleFlags::default(),
+                    path: self.texts.intern(source.url),
+                    native_path: TextId::default(),
+                    managed_pdb: None,
+                    native_pdb: None,
                 };
                 self.modules.push((pid, record));
             }
@@ -178,6 +187,25 @@ impl Collector {
             rejit: method.rejit,
             instance: method.instance,
             name,
+        }
+    }
+
+    fn module(&mut self, module: &clr::Module<'_>, time: Ticks) -> ModuleRecord {
+        let mut pdb = |pdb: Option<PdbSignature<'_>>| {
+            pdb.map(|pdb| Pdb { name: self.texts.intern(pdb.path), id: pdb.id })
+        };
+        let (managed_pdb, native_pdb) = (pdb(module.managed_pdb), pdb(module.native_pdb));
+        ModuleRecord {
+            time,
+            phase: module.phase,
+            id: module.id,
+            assembly: module.assembly,
+            instance: module.instance,
+            flags: module.flags,
+            path: self.texts.intern(module.il_path),
+            native_path: self.texts.intern(module.native_path),
+            managed_pdb,
+            native_pdb,
         }
     }
 
@@ -225,38 +253,41 @@ impl Collector {
     pub(in crate::trace) fn finish(self, processes: &mut Processes, early: i64) -> Code {
         let Collector { texts, records, modules: module_records, assemblies, pairs, hosts } = self;
         let mut modules = Modules::default();
-        for (pid, mut record) in module_records {
-            record.module.process = processes.at(pid, record.time);
-            if record.module.path.is_empty()
-                && let Some(name) = assemblies.get(&(pid, record.module.assembly))
-            {
-                let name = texts.get(*name);
-                record.module.path = name.split_once(',').map_or(name, |(name, _)| name).to_owned();
-            }
-            modules.record(record);
+        for (pid, record) in &module_records {
+            let process = processes.at(*pid, record.time);
+            let path = match assemblies.get(&(*pid, record.assembly)) {
+                Some(name) if record.path.is_empty() => {
+                    let name = texts.get(*name);
+                    name.split_once(',').map_or(name, |(name, _)| name)
+                }
+                _ => texts.get(record.path),
+            };
+            modules.record(process, record, path, &texts);
         }
-        let mut by_process: Vec<(ProcessId, Record)> =
-            records.into_iter().map(|(pid, record)| (processes.at(pid, record.time()), record)).collect();
-        // Stable: the order of events stays.
+        // By process. Stable: the order of events stays.
+        let process =
+            |(index, (pid, record)): (u32, &(u32, Record))| (processes.at(*pid, record.time()), index);
+        let mut by_process: Vec<(ProcessId, u32)> = (0..).zip(&records).map(process).collect();
         by_process.sort_by_key(|(process, _)| *process);
         let mut bodies: Vec<Body> = Vec::new();
         let mut ranges = Vec::new();
-        for records in by_process.chunk_by(|(a, _), (b, _)| a == b) {
-            let Some((process, _)) = records.first() else { continue };
+        for of_process in by_process.chunk_by(|(a, _), (b, _)| a == b) {
+            let Some((process, _)) = of_process.first() else { continue };
             let from = bodies.len();
             let mut timeline = Timeline::new(*process, &mut bodies, early);
-            for (_, record) in records {
-                match record {
-                    Record::Method(method) => {
+            for (_, index) in of_process {
+                match records.get(*index as usize) {
+                    Some((_, Record::Method(method))) => {
                         timeline.method(method, &|method| modules.at(*process, method.module, method.time));
                     }
-                    Record::IlMap(map) => timeline.il_map(map),
+                    Some((_, Record::IlMap(map))) => timeline.il_map(map),
+                    None => {}
                 }
             }
             timeline.finish();
-            ranges.push((*process, from, bodies.len()));
+            ranges.push((*process, from..bodies.len()));
         }
-        Code::new(texts, bodies, &ranges, modules.all, pairs, hosts.finish(processes))
+        Code::new(texts, bodies, ranges, modules.all, pairs, hosts.finish(processes))
     }
 }
 
@@ -273,34 +304,4 @@ fn kind(flags: MethodFlags, is_stub: bool) -> BodyKind {
 /// The marshalling code that the runtime makes for P/Invoke, COM and delegates.
 fn is_il_stub(name: &clr::MethodName<'_>) -> bool {
     name.type_name.starts_with("dynamicClass") && name.method.starts_with("IL_STUB")
-}
-
-fn module_record(module: &clr::Module<'_>, time: Ticks) -> ModuleRecord {
-    let pdb = |pdb: Option<PdbSignature<'_>>| {
-        pdb.map(|pdb| PdbId { name: pdb.path.to_string(), guid: pdb.guid, age: pdb.age })
-    };
-    let known = ManagedModule {
-        instance: module.instance,
-        native_path: module.native_path.to_string(),
-        managed_pdb: pdb(module.managed_pdb),
-        native_pdb: pdb(module.native_pdb),
-        ..self::module(module.id, module.assembly, module.flags, module.il_path)
-    };
-    ModuleRecord { time, phase: module.phase, module: known }
-}
-
-fn module(id: u64, assembly: u64, flags: ModuleFlags, path: Utf16<'_>) -> ManagedModule {
-    ManagedModule {
-        process: ProcessId::default(),
-        id,
-        instance: None,
-        flags,
-        path: path.to_string(),
-        native_path: String::new(),
-        managed_pdb: None,
-        native_pdb: None,
-        from: None,
-        until: None,
-        assembly,
-    }
 }

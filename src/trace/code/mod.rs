@@ -15,8 +15,10 @@
 mod collector;
 mod modules;
 mod runtimes;
-mod texts;
 mod timeline;
+
+use std::ops::Range;
+use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
@@ -24,11 +26,11 @@ use crate::event::Ticks;
 use crate::events::clr::MethodFlags;
 
 use super::processes::ProcessId;
-use super::space::{Extent, Located, Space};
+use super::space::{Extent, MappingAt, Space};
+use super::texts::{TextId, Texts};
 pub(super) use collector::Collector;
 pub use modules::{ManagedModule, ManagedModuleId};
 pub use runtimes::{Host, Rundown, Runtime};
-use texts::{TextId, Texts};
 
 /// A body of code: an index into [`Code::bodies`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,6 +81,8 @@ pub struct Body {
     pub from: Option<Ticks>,
     /// When it went; `None` if it did not.
     pub until: Option<Ticks>,
+    /// When its runtime reported it as new; `None` for one that was only listed.
+    pub loaded: Option<Ticks>,
     /// Its tier, and whether it is the cold part of a method.
     pub flags: MethodFlags,
     /// The runtime's handle of the method.
@@ -157,8 +161,8 @@ impl CodeAt {
     pub const NOTHING: CodeAt = CodeAt { body: None, from: Ticks(i64::MIN), until: Ticks(i64::MAX) };
 }
 
-impl From<Located> for CodeAt {
-    fn from(Located { mapping, from, until }: Located) -> Self {
+impl From<MappingAt> for CodeAt {
+    fn from(MappingAt { mapping, from, until }: MappingAt) -> Self {
         CodeAt { body: mapping.map(|index| BodyId(index as u32)), from, until }
     }
 }
@@ -172,8 +176,17 @@ pub struct Code {
     /// Native offsets with their IL offsets.
     pairs: Vec<(u32, i32)>,
     hosts: FxHashMap<ProcessId, Host>,
-    compiled: FxHashMap<ProcessId, Space>,
-    precompiled: FxHashMap<ProcessId, Space>,
+    places: FxHashMap<ProcessId, Places>,
+}
+
+/// Where the bodies of one process are.
+#[derive(Debug)]
+struct Places {
+    bodies: Range<usize>,
+    /// Code outside images, and precompiled code inside them. Each is made when it is first asked for: most processes of a
+    /// rundown have no sample.
+    compiled: OnceLock<Space>,
+    precompiled: OnceLock<Space>,
 }
 
 impl Code {
@@ -181,45 +194,46 @@ impl Code {
     fn new(
         texts: Texts,
         mut bodies: Vec<Body>,
-        ranges: &[(ProcessId, usize, usize)],
+        ranges: Vec<(ProcessId, Range<usize>)>,
         modules: Vec<ManagedModule>,
         pairs: Vec<(u32, i32)>,
         mut hosts: FxHashMap<ProcessId, Host>,
     ) -> Code {
-        let (mut compiled, mut precompiled) = (FxHashMap::default(), FxHashMap::default());
-        for (process, from, to) in ranges {
-            close_open_ends(bodies.get_mut(*from..*to).unwrap_or_default());
-            let of_process = || {
-                let slice = bodies.get(*from..*to).unwrap_or_default();
-                (*from as u32..).map(BodyId).zip(slice)
-            };
-            let host = hosts.entry(*process).or_default();
-            host.functions = of_process().filter(|(_, body)| body.kind == BodyKind::Script).count();
-            let without_code = of_process().filter(|(_, body)| body.open_ended && body.size == 0).count();
-            host.methods = to - from - host.functions - without_code;
-            // Of the other layer only the places are there, so that indices stay.
-            let layer = |hides_images: bool| {
-                let extents = of_process().map(|(_, body)| match body.kind.hides_images() == hides_images {
-                    true => body.extent(),
-                    false => Extent { size: 0, ..body.extent() },
-                });
-                Space::new(&extents.collect::<Vec<_>>(), *from as u32)
-            };
-            compiled.insert(*process, layer(true));
-            precompiled.insert(*process, layer(false));
+        let mut places = FxHashMap::default();
+        for (process, range) in ranges {
+            let of_process = bodies.get_mut(range.clone()).unwrap_or_default();
+            close_open_ends(of_process);
+            let host = hosts.entry(process).or_default();
+            host.functions = of_process.iter().filter(|body| body.kind == BodyKind::Script).count();
+            let without_code = of_process.iter().filter(|body| body.open_ended && body.size == 0).count();
+            host.methods = of_process.len() - host.functions - without_code;
+            let (compiled, precompiled) = (OnceLock::new(), OnceLock::new());
+            places.insert(process, Places { bodies: range, compiled, precompiled });
         }
-        Code { texts, bodies, modules, pairs, hosts, compiled, precompiled }
+        Code { texts, bodies, modules, pairs, hosts, places }
     }
 
     /// What compiled code was at `address` of `process` at `time`.
     pub fn at(&self, process: ProcessId, address: u64, time: Ticks) -> CodeAt {
-        self.compiled.get(&process).map_or(CodeAt::NOTHING, |space| space.at(address, time).into())
+        let Some(places) = self.places.get(&process) else { return CodeAt::NOTHING };
+        places.compiled.get_or_init(|| self.layer(places, true)).at(address, time).into()
     }
 
     /// The same for precompiled code and helper routines: for an address that neither [`Code::at`] nor the symbols of
     /// an image name.
     pub fn precompiled_at(&self, process: ProcessId, address: u64, time: Ticks) -> CodeAt {
-        self.precompiled.get(&process).map_or(CodeAt::NOTHING, |space| space.at(address, time).into())
+        let Some(places) = self.places.get(&process) else { return CodeAt::NOTHING };
+        places.precompiled.get_or_init(|| self.layer(places, false)).at(address, time).into()
+    }
+
+    /// Of the other layer only the places are there, so that indices stay.
+    fn layer(&self, Places { bodies: range, .. }: &Places, hides_images: bool) -> Space {
+        let bodies = self.bodies.get(range.clone()).unwrap_or_default();
+        let extents = bodies.iter().map(|body| match body.kind.hides_images() == hides_images {
+            true => body.extent(),
+            false => Extent { size: 0, ..body.extent() },
+        });
+        Space::new(&extents.collect::<Vec<_>>(), range.start as u32)
     }
 
     /// Every body, by process and in the order in which they were told.

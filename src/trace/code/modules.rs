@@ -6,11 +6,13 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::debug_id::DebugId;
 use crate::event::Ticks;
 use crate::events::clr::{ModuleFlags, Phase};
 use crate::trace::images::PdbId;
-use crate::trace::paths::file_name;
 use crate::trace::processes::ProcessId;
+use crate::trace::texts::{TextId, Texts};
+use crate::winpath::file_name;
 
 /// A module of a runtime: an index into the modules of [`Code`](super::Code).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,8 +41,6 @@ pub struct ManagedModule {
     pub from: Option<Ticks>,
     /// When it was unloaded; `None` if not within the recording.
     pub until: Option<Ticks>,
-    /// The handle of its assembly.
-    pub(super) assembly: u64,
 }
 
 impl ManagedModule {
@@ -59,8 +59,27 @@ impl ManagedModule {
 pub(super) struct ModuleRecord {
     pub(super) time: Ticks,
     pub(super) phase: Phase,
-    /// `process` is not set yet, `from` and `until` never.
-    pub(super) module: ManagedModule,
+    pub(super) id: u64,
+    pub(super) assembly: u64,
+    pub(super) instance: Option<u16>,
+    pub(super) flags: ModuleFlags,
+    pub(super) path: TextId,
+    pub(super) native_path: TextId,
+    pub(super) managed_pdb: Option<Pdb>,
+    pub(super) native_pdb: Option<Pdb>,
+}
+
+/// What finds a PDB, its name being interned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pdb {
+    pub(super) name: TextId,
+    pub(super) id: DebugId,
+}
+
+impl Pdb {
+    fn resolved(self, texts: &Texts) -> PdbId {
+        PdbId { name: texts.get(self.name).to_owned(), id: self.id }
+    }
 }
 
 /// Modules by process and handle.
@@ -72,21 +91,20 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    /// Takes one record; records come in order of time.
-    pub(super) fn record(&mut self, record: ModuleRecord) {
-        let ModuleRecord { time, phase, module } = record;
-        let lives = self.by_id.entry((module.process, module.id)).or_default();
+    /// Takes one record of a module with this path; records come in order of time.
+    pub(super) fn record(&mut self, process: ProcessId, record: &ModuleRecord, path: &str, texts: &Texts) {
+        let ModuleRecord { time, phase, .. } = *record;
+        let lives = self.by_id.entry((process, record.id)).or_default();
         let latest = lives.last().and_then(|index| self.all.get_mut(*index as usize));
-        let same_file = |known: &ManagedModule| {
-            known.path.is_empty() || module.path.is_empty() || known.path == module.path
-        };
+        let same_file =
+            |known: &ManagedModule| known.path.is_empty() || path.is_empty() || known.path == path;
         let mut from = match phase {
             Phase::Load => Some(time),
             Phase::Unload | Phase::RundownStart | Phase::RundownEnd => None,
         };
         match latest {
             Some(known) if known.until.is_none() && same_file(known) => {
-                known.complete(module);
+                known.complete(record, path, texts);
                 if phase == Phase::Unload {
                     known.until = Some(time);
                 }
@@ -101,8 +119,20 @@ impl Modules {
             None => {}
         }
         lives.push(self.all.len() as u32);
-        let until = (phase == Phase::Unload).then_some(time);
-        self.all.push(ManagedModule { from, until, ..module });
+        let mut module = ManagedModule {
+            process,
+            id: record.id,
+            instance: None,
+            flags: ModuleFlags::default(),
+            path: String::new(),
+            native_path: String::new(),
+            managed_pdb: None,
+            native_pdb: None,
+            from,
+            until: (phase == Phase::Unload).then_some(time),
+        };
+        module.complete(record, path, texts);
+        self.all.push(module);
     }
 
     /// The module with this handle at `time`: the latest loaded by then, as methods outlive their module by moments.
@@ -117,17 +147,18 @@ impl Modules {
 }
 
 impl ManagedModule {
-    /// Takes what another record of the same module adds.
-    fn complete(&mut self, other: ManagedModule) {
+    /// Takes what a record of it adds.
+    fn complete(&mut self, record: &ModuleRecord, path: &str, texts: &Texts) {
         if self.path.is_empty() {
-            self.path = other.path;
+            self.path = path.to_owned();
         }
         if self.native_path.is_empty() {
-            self.native_path = other.native_path;
+            self.native_path = texts.get(record.native_path).to_owned();
         }
-        self.managed_pdb = self.managed_pdb.take().or(other.managed_pdb);
-        self.native_pdb = self.native_pdb.take().or(other.native_pdb);
-        self.instance = self.instance.or(other.instance);
-        self.flags.0 |= other.flags.0;
+        let pdb = |pdb: Option<Pdb>| pdb.map(|pdb| pdb.resolved(texts));
+        self.managed_pdb = self.managed_pdb.take().or_else(|| pdb(record.managed_pdb));
+        self.native_pdb = self.native_pdb.take().or_else(|| pdb(record.native_pdb));
+        self.instance = self.instance.or(record.instance);
+        self.flags.0 |= record.flags.0;
     }
 }

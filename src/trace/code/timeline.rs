@@ -62,11 +62,14 @@ impl<'a> Timeline<'a> {
             true => &mut self.compiled,
             false => &mut self.precompiled,
         };
-        let same = layer
-            .live
-            .get(&record.start)
-            .copied()
-            .filter(|index| self.bodies.get(*index as usize).is_some_and(|body| is_same(body, record)));
+        // What begins last before its end is the same code, or what it overlaps, if anything is.
+        let last_byte = record.start.max(end.saturating_sub(1));
+        let last = layer.live.range(..=last_byte).next_back().map(|(start, index)| (*start, *index));
+        let body = last.and_then(|(_, index)| self.bodies.get(index as usize));
+        let overlaps = body.is_some_and(|body| body.end() > record.start);
+        let same = last
+            .filter(|(start, _)| *start == record.start && body.is_some_and(|body| is_same(body, record)))
+            .map(|(_, index)| index);
         let time = record.time;
         let index = match same {
             Some(index) => {
@@ -88,7 +91,9 @@ impl<'a> Timeline<'a> {
                 if ended_just_now {
                     return; // told twice
                 }
-                layer.end_overlapping(self.bodies, record.start, end, time);
+                if overlaps {
+                    layer.end_overlapping(self.bodies, record.start, end, time);
+                }
                 let used = layer.used.latest(record.start, end);
                 let from = match record.phase {
                     Phase::Load => {
@@ -112,6 +117,7 @@ impl<'a> Timeline<'a> {
                     open_ended: record.open_ended,
                     from,
                     until,
+                    loaded: (record.phase == Phase::Load).then_some(time),
                     flags: record.flags,
                     method: record.method,
                     token: record.token,

@@ -104,9 +104,12 @@ fn fields(event: &Event<'_>, trace: &Trace, header: &LogHeader) -> Option<Vec<(&
     match kernel {
         Kernel::Sample(sample) if sample.is_idle() => return None,
         Kernel::Sample(sample) => {
-            let of = trace.samples.iter().find(|s| (s.time, s.tid) == (event.time, sample.tid)).unwrap();
+            let of = {
+                let tid = |s: &etwprof::trace::Sample| trace.runner(s.runner).tid;
+                trace.samples.iter().find(|s| (s.time, tid(s)) == (event.time, sample.tid)).unwrap()
+            };
             fields.extend([
-                ("PID", number(trace.process(of.process).unwrap().pid)),
+                ("PID", number(trace.process(trace.runner(of.runner).process).unwrap().pid)),
                 ("TID", number(sample.tid)),
                 ("InstructionPointer", address(sample.address)),
                 ("ProcessorNumber", number(event.processor)),
@@ -120,6 +123,11 @@ fn fields(event: &Event<'_>, trace: &Trace, header: &LogHeader) -> Option<Vec<(&
             ("SampleSource", number(interval.source)),
             ("NewInterval", number(interval.interval)),
             ("OldInterval", number(interval.old_interval)),
+        ]),
+        Kernel::PageFault(fault) => fields.extend([
+            ("TID", number(fault.tid.unwrap())),
+            ("VirtualAddress", address(fault.address)),
+            ("ByteCount", number(fault.bytes)),
         ]),
         Kernel::Process(process) => fields.extend(of_process(&process)),
         Kernel::Thread(thread) => fields.extend([
@@ -137,6 +145,7 @@ fn fields(event: &Event<'_>, trace: &Trace, header: &LogHeader) -> Option<Vec<(&
                 [("SystemDirectory", text(system)), ("SystemWindowsDirectory", text(windows))]
             }
             SysConfig::Volume { nt, dos } => [("NtPath", text(nt)), ("DosPath", text(dos))],
+            other => panic!("no fields for {other:?}"),
         }),
         Kernel::Cpu(cpu) => fields.extend([
             ("MHz", number(cpu.mhz)),
@@ -221,6 +230,7 @@ fn of_identity(id: &ImageId<'_>) -> Vec<(&'static str, Text)> {
             ("FileVersion", text(version)),
         ],
         ImageId::NoPdb { .. } | ImageId::Mark { .. } => Vec::new(),
+        ref other => panic!("no fields for {other:?}"),
     }
 }
 

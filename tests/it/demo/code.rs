@@ -1,6 +1,6 @@
 //! Where functions and methods lie, and which of their addresses a stack shows.
 //!
-//! A function is told by `module!name` and lies at an RVA that follows from that text; a method by `@key`. A call
+//! A function is told by `module!name` and lies at an RVA that follows from that text (and from what lies there already); a method by `@key`. A call
 //! site follows from caller and callee, so that the same call has the same return address in all stacks.
 
 use std::collections::HashMap;
@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use super::machine::{self, Module};
 use super::managed::{self, Body};
 use super::random::{Random, hash};
+use super::stories::Stories;
 
 /// Places in a function where the sampler finds it.
 const HOT_PLACES: u64 = 5;
@@ -15,6 +16,7 @@ const HOT_PLACES: u64 = 5;
 /// All code of the machine.
 pub(super) struct Code {
     modules: HashMap<&'static str, &'static Module>,
+    functions: HashMap<&'static str, (u32, u32)>,
     pub bodies: Vec<Body>,
 }
 
@@ -26,15 +28,32 @@ struct Range {
 
 impl Code {
     pub(super) fn new() -> Self {
-        let modules = machine::modules().map(|module| (module.stem(), module)).collect();
-        Code { modules, bodies: managed::bodies() }
+        let modules: HashMap<_, _> = machine::modules().map(|module| (module.stem(), module)).collect();
+        let mut functions: HashMap<&str, (u32, u32)> = HashMap::new();
+        for symbol in Stories::new().functions() {
+            let stem = stem(symbol);
+            let module = modules.get(stem).unwrap_or_else(|| panic!("no module {stem}"));
+            let (mut rva, size) = place(symbol, module);
+            // Behind those that have the place already.
+            let taken = |rva: u32| {
+                let others = functions.iter().filter(|(other, _)| self::stem(other) == stem);
+                others
+                    .map(|(_, &(start, size))| (start, start + size))
+                    .find(|&(start, end)| rva < end && start < rva + size)
+            };
+            while let Some((_, end)) = taken(rva) {
+                rva = end.next_multiple_of(16);
+            }
+            functions.insert(symbol, (rva, size));
+        }
+        Code { modules, functions, bodies: managed::bodies() }
     }
 
     pub(super) fn is_kernel(&self, symbol: &str) -> bool {
         symbol.split_once('!').is_some_and(|(stem, _)| self.module(stem).is_kernel())
     }
 
-    fn module(&self, stem: &str) -> &'static Module {
+    pub(super) fn module(&self, stem: &str) -> &'static Module {
         self.modules.get(stem).unwrap_or_else(|| panic!("no module {stem}"))
     }
 
@@ -46,13 +65,13 @@ impl Code {
             let body = bodies.rfind(|body| body.from.is_none_or(|from| from <= ms))?;
             return Some(Range { start: body.start, size: body.size.into() });
         }
-        let (stem, _) = symbol.split_once('!').unwrap_or_else(|| panic!("no module in {symbol}"));
-        let module = self.module(stem);
-        let code = u64::from(module.size) * 6 / 10;
-        let number = hash(symbol);
-        let size = 0x60 + (number >> 32) % 0x7A0;
-        let rva = 0x1000 + number % (code - 0x1800) / 16 * 16;
-        Some(Range { start: module.base + rva, size })
+        let (rva, size) = self.function(symbol);
+        Some(Range { start: self.module(stem(symbol)).base + u64::from(rva), size: size.into() })
+    }
+
+    /// RVA and size of a function.
+    pub(super) fn function(&self, symbol: &str) -> (u32, u32) {
+        *self.functions.get(symbol).unwrap_or_else(|| panic!("no function {symbol}"))
     }
 
     /// The addresses of a call path, which is root first: the leaf first, in kernel part and user part.
@@ -74,6 +93,19 @@ impl Code {
         }
         Some(stack)
     }
+}
+
+fn stem(symbol: &str) -> &str {
+    symbol.split_once('!').unwrap_or_else(|| panic!("no module in {symbol}")).0
+}
+
+/// Where a function would lie if it were alone in its module, and its size.
+fn place(symbol: &str, module: &Module) -> (u32, u32) {
+    let number = hash(symbol);
+    let code = u64::from(machine::code_size(module));
+    let size = 0x60 + (number >> 32) % 0x7A0;
+    let rva = 0x1000 + number % (code - 0x1800) / 16 * 16;
+    (rva as u32, size as u32)
 }
 
 /// The frames of a sample, leaf first.

@@ -63,11 +63,16 @@ impl Module {
         let name = match stem {
             "ntoskrnl" => "ntkrnlmp.pdb".to_owned(),
             "orders" | "pricing" => format!(r"D:\build\orders\bin\{stem}.pdb"),
-            "indexer" | "hasher" => format!(r"C:\src\indexer\target\release\{stem}.pdb"),
+            "indexer" | "hasher" => format!(r"C:\src\indexer\build\Release\{stem}.pdb"),
             stem => format!("{stem}.pdb"),
         };
         (Guid(id), 1, name)
     }
+}
+
+/// Where the code of a module ends.
+pub(super) fn code_size(module: &Module) -> u32 {
+    (u64::from(module.size) * 6 / 10) as u32
 }
 
 pub(super) const KERNEL: &[Module] = &[

@@ -6,6 +6,7 @@ use super::code::Code;
 use super::machine::{self, KERNEL, LENGTH, Module, ORDERS_ID, PROCESSES, SYSTEM};
 use super::managed::{Body, METHODS};
 use super::random::hash;
+use super::stories::Stories;
 use crate::synth::kernel::{image, perfinfo, system, thread};
 use crate::synth::{Event, Image, IntoEvent, Process, Thread, clr, image_id};
 
@@ -165,7 +166,9 @@ impl Tape {
         }
         self.put(cpu, time, image_id::image_id(process, base, size.into(), stamp, module.file()));
         let (id, age, pdb) = module.pdb();
-        self.put(cpu, time, image_id::dbg_id_rsds(process, base, id, age, &pdb));
+        let is_managed = matches!(module.stem(), "System.Private.CoreLib" | "Orders.Core");
+        let of_pdb = if is_managed { image_id::dbg_id_il_rsds } else { image_id::dbg_id_rsds };
+        self.put(cpu, time, of_pdb(process, base, id, age, &pdb));
 
         let image = kind(process, base, size.into(), &module.nt_path()).checksum(module.checksum());
         let image = image.default_base(if module.is_kernel() { 0x1_4000_0000 } else { base });
@@ -206,6 +209,12 @@ impl Tape {
             self.put(cpu, time + 30, by(clr::il_to_native_map_dc_end(ORDERS_ID, method_id(body), 0, &map)));
             time += 160;
         }
+        // Of precompiled code the runtime tells the methods that ran.
+        for symbol in Stories::new().functions() {
+            let Some(method) = precompiled(code, symbol) else { continue };
+            self.put(cpu, time, by(method.into()));
+            time += 60;
+        }
         for module in PROCESSES.iter().flat_map(|process| process.modules) {
             let (precompiled, id) = match module.stem() {
                 "System.Private.CoreLib" => (0x20, CORELIB_ID),
@@ -242,6 +251,24 @@ fn method(body: &Body, kind: fn(u32, u64, u32, [&str; 3]) -> clr::Method) -> clr
         .token(token)
         .flags(flags)
         .tier(body.tier)
+}
+
+/// A method of the framework, whose image has its code: `System.Private.CoreLib!Namespace.Class.Method`. `None` for
+/// functions of other modules.
+fn precompiled(code: &Code, symbol: &str) -> Option<clr::Method> {
+    let name = symbol.strip_prefix("System.Private.CoreLib!")?;
+    let (class, name) = name.rsplit_once('.').expect("a class and a method");
+    let arguments = match class.rsplit_once('`') {
+        None => "",
+        Some((_, "1")) => "[System.__Canon]",
+        Some(_) => "[System.__Canon,System.__Canon]",
+    };
+    let class = format!("{class}{arguments}");
+    let (rva, size) = code.function(symbol);
+    let start = code.module("System.Private.CoreLib").base + u64::from(rva);
+    let id = CORELIB_ID + 0x1000 + 0x20 * (hash(symbol) % 0x4000);
+    let method = clr::Method::dc_end(ORDERS_ID, start, size, [class.as_str(), name, "void  ()"]);
+    Some(method.id(id).module(CORELIB_ID).token(0x0600_0000 + (hash(symbol) % 0x6000) as u32).flags(0))
 }
 
 /// A line for each 24 bytes of code, between prolog and epilog.

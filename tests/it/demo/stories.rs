@@ -1,6 +1,6 @@
 //! What the threads do: the call paths of `stories.txt`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::random::Random;
 
@@ -35,6 +35,17 @@ impl Stories {
             }
         }
         all
+    }
+
+    /// Every function of a module, `module!name`, once, sorted.
+    pub(super) fn functions(&self) -> BTreeSet<&'static str> {
+        let roots = self.stories.values().map(|story| &story.root);
+        let scenes = self.stories.values().flat_map(|story| story.scenes.iter().map(|(_, scene)| scene));
+        let words = self.pieces.values().chain(roots).chain(scenes).flatten();
+        words
+            .map(|word| word.split_once('*').map_or(*word, |(symbol, _)| symbol))
+            .filter(|word| word.contains('!'))
+            .collect()
     }
 
     /// One path of a story, with its pieces and recursions spelled out.

@@ -93,7 +93,7 @@ fn compressed_buffers_that_claim_16_mib() {
         let mut file = Etl::new().compressed().finish();
         (0..20_000).for_each(|_| file.extend(&bomb));
         let said = survives(what, &file, 40);
-        assert!(said.contains("honestly hold") || !events, "{what}: {said}");
+        assert!(said.contains("plausible ratio") || !events, "{what}: {said}");
     }
 }
 
@@ -151,6 +151,7 @@ fn garbage_that_looks_like_buffers() {
 
 /// Everything at one moment: samples and stacks, images and their identities.
 #[test]
+#[cfg_attr(windows, ignore = "long, and no different on another system")]
 fn all_at_one_moment() {
     let (time, id) = (START + 5, guid("01020304-0506-0708-090a-0b0c0d0e0f10"));
     let samples = filled(8, |number| match number % 2 {
@@ -177,6 +178,7 @@ fn all_at_one_moment() {
 
 /// Ids, bases and names used again and again, and mappings that overlap.
 #[test]
+#[cfg_attr(windows, ignore = "long, and no different on another system")]
 fn the_same_again_and_again() {
     let at = |number: u64| START + 10 * number as i64;
     let lives = filled(8, |number| {
@@ -224,6 +226,7 @@ fn the_same_again_and_again() {
 
 /// Long names before many paths and frames, deep stacks in many processes.
 #[test]
+#[cfg_attr(windows, ignore = "long, and no different on another system")]
 fn one_long_thing_shown_often() {
     let at = |number: u64| START + 10 * number as i64;
     let long = "n".repeat(20_000);

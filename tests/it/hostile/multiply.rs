@@ -3,105 +3,51 @@
 //!
 //! What is made of them stays in proportion to what was read, no sample is lost, and what was left out is counted.
 
-use etwprof::profile::{CallTree, Cut, Filter, Grouping, Limit, Naming, Profile};
-use etwprof::symbols::{Function, FunctionName, Names, Unnamed};
+use std::sync::Arc;
+
+use etwprof::profile::{Cut, Detail, Entry, Filter, Grouping, Limit, Located, Profile, Remark};
+use etwprof::symbols::{Certainty, Evidence, Function, FunctionName, Names, Unnamed};
 use etwprof::trace::{ModuleId, Trace};
 
-use super::{CODE, KERNEL};
+use super::CODE;
 use crate::support::reading;
-use crate::synth::{Etl, Image, Process, START, Sample, Thread, stack_walk};
-
-/// Samples that all show one user stack, told once by a key.
-pub struct Shown {
-    pub processes: u32,
-    /// In each process.
-    pub threads: u32,
-    /// Addresses of the one stack.
-    pub depth: u64,
-    /// Distinct kernel stacks of one address below it; 0 for none.
-    pub leaves: u64,
-    /// Distinct addresses of a stack of their own above it, in the kernel's half; 0 for none.
-    pub tops: u64,
-    pub samples: u32,
-}
-
-const KEY: u64 = 0x77;
-const DEEP_KERNEL: u64 = 0x78;
-
-impl Shown {
-    pub fn file(&self) -> Etl {
-        let mut etl = Etl::new().cpus(1);
-        let pid = |process: u32| 1_000 + 4 * process;
-        let tid = |process: u32, thread: u32| 1_000_000 + 4 * (process * self.threads + thread);
-        for process in 0..self.processes {
-            etl = etl.event(0, START + 1, Process::dc_start(pid(process), "a.exe"));
-            for thread in 0..self.threads {
-                let (pid, tid) = (pid(process), tid(process, thread));
-                etl = etl.event(0, START + 1, Thread::dc_start(pid, tid));
-            }
-        }
-        for number in 0..self.samples {
-            let (process, thread) = (number % self.processes, number / self.processes % self.threads);
-            let (pid, tid) = (pid(process), tid(process, thread));
-            let time = START + 10 + 10 * i64::from(number);
-            let number = u64::from(number);
-            etl = etl.event(0, time, Sample::new(if self.leaves > 0 { KERNEL } else { CODE }, tid));
-            if self.tops > 0 {
-                // The stack that is told once is the kernel's, and stands below a user stack that is always another one.
-                etl = etl.event(0, time + 1, stack_walk::kernel_key(time, pid, tid, DEEP_KERNEL));
-                let top = CODE + 0x10 * (number % self.tops);
-                etl = etl.event(0, time + 2, stack_walk::full(time, pid, tid, &[top]));
-                continue;
-            }
-            if self.leaves > 0 {
-                let leaf = KERNEL + 0x10 * (number % self.leaves);
-                etl = etl.event(0, time + 1, stack_walk::full(time, pid, tid, &[leaf]));
-            }
-            etl = etl.event(0, time + 2, stack_walk::user_key(time, pid, tid, KEY));
-        }
-        let end = START + 100 + 10 * i64::from(self.samples);
-        let (key, base) = if self.tops > 0 { (DEEP_KERNEL, KERNEL) } else { (KEY, CODE) };
-        let frames: Vec<u64> = (0..self.depth).map(|frame| base + 0x100_0000 + 0x10 * frame).collect();
-        etl.event(0, end, stack_walk::key_rundown(key, &frames))
-    }
-
-    fn trace(&self) -> Trace {
-        reading::synthetic(self.file())
-    }
-}
+use crate::support::shown::Shown;
+use crate::support::stacks::texts;
+use crate::synth::{Etl, Image, Process, START, Thread};
 
 const IN_PROCESSES: Shown =
     Shown { processes: 200, threads: 1, depth: 2_000, leaves: 0, tops: 0, samples: 400 };
 
-fn profile(trace: &Trace, names: &dyn Names) -> Profile {
-    Profile::new(trace, &Filter::default(), names, Naming::default())
+fn profile(trace: &Arc<Trace>, names: &dyn Names) -> Profile {
+    Profile::new(trace, &Filter::default(), names)
 }
 
 /// Kept samples, whole or cut, and the nodes of the profile and of its tree.
 #[track_caller]
-fn assert_bounded(trace: &Trace, names: &dyn Names, by_thread: bool) -> Cut {
+fn assert_bounded(trace: &Arc<Trace>, names: &dyn Names, by_thread: bool) -> Cut {
     // What the smallest recording may ask for, and what these files add to it.
     const NODES: usize = 100_000;
     let profile = profile(trace, names);
     assert_eq!(profile.balance.kept, trace.samples.len() as u64);
     assert_eq!(profile.balance.total, profile.balance.kept);
     assert!(profile.stacks.len() < NODES, "{} nodes", profile.stacks.len());
-    let tree = CallTree::new(&profile, trace, Grouping { by_process: true, by_thread });
-    assert_eq!(tree.total(), profile.balance.kept, "no sample is lost");
+    let (tree, cut) =
+        profile.tree(if by_thread { Grouping::Thread } else { Grouping::Process }, Detail::default());
+    assert_eq!(tree.total() as u64, profile.balance.kept, "no sample is lost");
     assert!(tree.nodes().count() < NODES, "{} nodes", tree.nodes().count());
-    assert!(tree.cut().samples > 0 && tree.cut().samples < tree.total(), "{:?}", tree.cut());
-    let heading = tree.nodes().any(|(_, node)| tree.frame(node).unwrap().text == "[stack cut]");
-    assert!(heading, "what was cut is said in the tree");
-    tree.cut()
+    assert!(cut.samples > 0 && cut.samples < profile.balance.kept, "{cut:?}");
+    let remark = tree.nodes().any(|(_, node)| matches!(node.entry, Entry::Remark(Remark::Cut(_))));
+    assert!(remark, "the tree shows what was cut");
+    cut
 }
 
 /// Frames that the samples have, in the tree.
-fn frames(trace: &Trace, limit: Limit) -> (u64, Cut) {
-    let profile = Profile::within(limit, trace, &Filter::default(), &Unnamed, Naming::default());
-    let tree = CallTree::new(&profile, trace, Grouping { by_process: false, by_thread: false });
-    let of_code = |id| tree.path(id).filter(|frame| !frame.text.starts_with('[')).count() as u64;
+fn frames(trace: &Arc<Trace>, limit: Limit) -> (u64, Cut) {
+    let profile = Located::new(trace, &Filter::default(), limit).named(trace.clone(), &Unnamed);
+    let (tree, cut) = profile.tree(Grouping::default(), Detail::default());
+    let of_code = |id| tree.path(id).filter(|node| matches!(node.entry, Entry::Frame(_))).count() as u64;
     let leaves = tree.nodes().filter(|(_, node)| node.leaf > 0);
-    (leaves.map(|(id, node)| node.leaf * of_code(id)).sum(), tree.cut())
+    (leaves.map(|(id, node)| node.leaf as u64 * of_code(id)).sum(), cut)
 }
 
 #[test]
@@ -149,10 +95,13 @@ impl Inlined {
     fn new(depth: usize) -> Inlined {
         let function = |number: usize| Function {
             name: FunctionName::Text(format!("f{number}").into()),
+            evidence: Evidence::Pdb,
+            certainty: Certainty::Exact,
+            assembly: None,
             file: None,
             line: None,
+            start: None,
             inlined: number > 0,
-            approximate: false,
         };
         Inlined((0..=depth).map(function).collect())
     }
@@ -178,8 +127,8 @@ fn inlined_functions_are_paid_for_too() {
     let cut = assert_bounded(&trace, &names, false);
     assert_eq!(cut.samples, 1, "the second, of 1,002,000 frames");
     let profile = profile(&trace, &names);
-    let leaf = profile.stacks.value(profile.samples[0].stack).unwrap();
-    assert_eq!(profile.frame(leaf).unwrap().text, "a!f500", "the innermost function is kept");
+    let leaf = &texts(&profile, profile.samples[0].stack, Detail::default())[0];
+    assert_eq!(leaf, "a!f500", "the innermost function is kept");
 }
 
 /// Files for `scripts/check-hostile`, which measures the program on each: `cargo test --test it hostile_traces -- --ignored`.

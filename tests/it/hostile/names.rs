@@ -1,5 +1,6 @@
 //! Names that would change a terminal: in files, in their names, and in the names of an archive's members.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -50,10 +51,35 @@ fn all_are_clean(path: &Path) {
         "convert --threads -f tree",
         "convert --threads -f folded",
         "convert --threads -f svg",
+        "convert --threads -f json",
+        "convert --threads -f csv",
         "convert --pid 7",
+        "top",
+        "top --by module",
+        "top --by process",
+        "top --by thread --csv",
+        "top --by category",
+        "top --by line --csv",
+        "top -n 0 --csv",
+        "top -n 0 --json",
+        "callers FILE *",
+        "callers FILE * --csv",
+        "callers FILE * --json",
+        "callers FILE a\u{1b}[2Jx",
+        "callees FILE *",
+        "callees FILE * --csv",
+        "callees FILE * --json",
+        "lines FILE *",
+        "lines FILE * --csv",
+        "lines FILE * --json",
+        "lines FILE no\u{202e}ne",
     ] {
-        let words = command.split(' ').map(AsRef::as_ref);
-        let output = etwprof(words.chain([path.as_os_str()]));
+        let mut words: Vec<&OsStr> = command.split(' ').map(OsStr::new).collect();
+        match words.iter_mut().find(|word| **word == "FILE") {
+            Some(place) => *place = path.as_os_str(),
+            None => words.push(path.as_os_str()),
+        }
+        let output = etwprof(words);
         assert_clean(command, output.text());
         assert_clean(command, &output.stderr);
         if output.code != 0 {

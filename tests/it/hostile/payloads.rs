@@ -1,8 +1,9 @@
 //! Every decoder with payloads of every length and of odd contents.
 
 use etwprof::event::{Event, Kind, NO_ID, Pointer, Ticks};
-use etwprof::events::{Decoded, decode, providers};
+use etwprof::events::{Decoded, decode};
 use etwprof::guid::Guid;
+use etwprof::guids::*;
 
 use super::everything;
 
@@ -27,7 +28,6 @@ fn event(provider: Guid, kind: Kind, opcode: u8, version: u8, pointer: Pointer, 
 /// given can be shown.
 #[test]
 fn of_every_kind() {
-    use providers::*;
     let classic = [
         PROCESS,
         THREAD,
@@ -72,7 +72,7 @@ fn of_every_kind() {
 #[test]
 fn texts_of_odd_bytes() {
     for (number, content) in [(0u8, [0xFF; 400]), (1, [0xD8; 400]), (2, [0x80; 400])] {
-        let event = event(providers::PROCESS, Kind::Classic, 3, 4, Pointer::Bits64, &content);
+        let event = event(PROCESS, Kind::Classic, 3, 4, Pointer::Bits64, &content);
         let shown = format!("{:?} {:?}", decode(&event), event.tracelogging_name());
         assert!(!shown.is_empty(), "{number}");
     }

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 use std::fs::{self, File};
+use std::num::NonZeroUsize;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
@@ -50,7 +51,7 @@ fn a_recording_that_shrinks_is_damaged_there() {
     fs::write(&path, long_file()).unwrap();
     let recording = Recording::open(&[&path]).unwrap();
     File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
-    let reading = recording.fold(&mut |_| (), || 0u64, |events, _| *events += 1);
+    let reading = recording.fold(NonZeroUsize::MIN, &mut |_| (), || 0u64, |events, _| *events += 1);
     assert!(reading.value > 1_000, "what was there was read");
     let shrunk = reading.damage.iter().find(|damage| damage.kind == DamageKind::Shrunk).unwrap();
     assert_eq!(shrunk.offset, 1 << 20);

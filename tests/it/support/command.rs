@@ -1,6 +1,7 @@
 //! Runs the built `etwprof` as a user would, in an environment that is the same on every machine.
 
 use std::ffi::OsStr;
+use std::io;
 use std::process::{Command, Stdio};
 
 /// What one run left behind.
@@ -40,11 +41,17 @@ pub fn command() -> Command {
         "CLICOLOR",
         "CLICOLOR_FORCE",
         "COLUMNS",
+        "NETRC",
         "RUST_BACKTRACE",
         "_NT_ALT_SYMBOL_PATH",
         "_NT_SYMCACHE_PATH",
+        "ETWPROF_SYMBOL_HEADERS",
+        "_NT_SYMBOL_PROXY",
     ] {
         command.env_remove(name);
+    }
+    for name in ["http_proxy", "https_proxy", "all_proxy"] {
+        command.env_remove(name).env_remove(name.to_uppercase());
     }
     // Caches go to the build folder and never to the person's own.
     for name in ["HOME", "LOCALAPPDATA", "XDG_CACHE_HOME"] {
@@ -58,10 +65,34 @@ pub fn command() -> Command {
 
 /// Runs a command that [`command`] began.
 pub fn output(command: &mut Command) -> Output {
-    let output = command.output().expect("the built etwprof starts");
+    let output = started(|| command.output());
     Output {
         code: output.status.code().unwrap_or(-1),
         stdout: output.stdout,
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
+}
+
+/// What `start` makes of a process. Wine sometimes refuses one while many others start (1359, internal error); it is asked
+/// again then.
+pub fn started<T>(mut start: impl FnMut() -> io::Result<T>) -> T {
+    const INTERNAL_ERROR: Option<i32> = Some(1359);
+    let mut tries = 0;
+    loop {
+        match start() {
+            Err(error) if cfg!(windows) && error.raw_os_error() == INTERNAL_ERROR && tries < 3 => tries += 1,
+            result => return result.expect("the built etwprof starts"),
+        }
+    }
+}
+
+/// The commands that the help lists.
+pub fn commands() -> Vec<String> {
+    let output = etwprof(["--help"]).success();
+    let listed = output.text().lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names = listed.take_while(|line| !line.is_empty()).filter_map(|line| {
+        let name = line.strip_prefix("  ")?.split(' ').next()?;
+        (!name.is_empty() && name != "help").then(|| name.to_owned())
+    });
+    names.collect()
 }

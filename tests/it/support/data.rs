@@ -28,8 +28,11 @@ pub fn packed(path: &str) -> PathBuf {
     found
 }
 
+/// Beside a folder that `scripts/fetch-data` made are the files as they came.
 fn packed_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data")
+    let fetched = env::var_os("ETWPROF_TEST_DATA").map(|folder| Path::new(&folder).with_file_name("packed"));
+    let fetched = fetched.filter(|folder| folder.is_dir());
+    fetched.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data"))
 }
 
 /// Every trace in the real data, sorted. Fails as [`file`] does.

@@ -1,10 +1,14 @@
 //! Reads recordings, through the library and through the program's JSON.
 
 use std::ffi::OsStr;
+use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::Arc;
 
-use etwprof::etl::Recording;
+use etwprof::analysis;
+use etwprof::etl::{Reading, Recording};
 use etwprof::event::Event;
+use etwprof::prefix_tree::NodeId;
 use etwprof::trace::{Builder, Trace};
 use serde_json::Value;
 
@@ -14,29 +18,96 @@ use crate::synth::Etl;
 /// Every event of `recording` in order of time. Damage fails the test.
 #[track_caller]
 pub fn events(recording: &Recording, mut step: impl FnMut(&Event<'_>)) {
-    let reading = recording.fold(&mut |_| (), || (), |(), event| step(event));
+    let reading = recording.fold(NonZeroUsize::MIN, &mut |_| (), || (), |(), event| step(event));
     assert_eq!(reading.damage, [], "a whole file was read with damage");
 }
 
 /// The trace of a file.
 #[track_caller]
-pub fn file(path: &Path) -> Trace {
+pub fn file(path: &Path) -> Arc<Trace> {
     trace(&Recording::open(&[path]).unwrap())
 }
 
 /// The trace of a recording. Damage fails the test.
 #[track_caller]
-pub fn trace(recording: &Recording) -> Trace {
-    let start = || Builder::for_recording(recording);
-    let reading = recording.fold(&mut |_| (), start, |builder, event| builder.event(event));
+pub fn trace(recording: &Recording) -> Arc<Trace> {
+    let reading = every_way(recording, |_| ());
     assert_eq!(reading.damage, [], "a whole file was read with damage");
-    reading.value.finish()
+    Arc::new(reading.value)
+}
+
+/// Reads a recording as the program does, after it has been read in other ways to the same trace: event by event, as a
+/// live session gives them, and with other numbers of threads.
+#[track_caller]
+pub fn every_way(recording: &Recording, prepare: impl Fn(&mut Builder)) -> Reading<Trace> {
+    let start = || {
+        let mut builder = Builder::new(&analysis::origin(recording));
+        prepare(&mut builder);
+        builder
+    };
+    let expected = recording.fold(NonZeroUsize::MIN, &mut |_| (), start, Builder::event);
+    let read = |threads| analysis::trace_with(recording, NonZeroUsize::new(threads), &mut |_| (), &prepare);
+    let facts_of = facts(&expected.value.finish());
+    let [one, three] = [1, 3].map(read);
+    for (reading, threads) in [(&one, 1), (&three, 3)] {
+        assert_eq!(reading.damage, expected.damage, "with {threads} threads");
+        for (is, should) in facts(&reading.value).iter().zip(&facts_of) {
+            assert_eq!(is, should, "with {threads} threads");
+        }
+        assert_eq!(facts(&reading.value).len(), facts_of.len(), "with {threads} threads");
+    }
+    one
+}
+
+/// What a trace says, but for the numbers of nodes, which depend on who interned a stack.
+fn facts(trace: &Trace) -> Vec<String> {
+    let Trace { events, bytes, span, counter_samples, unwanted, processes, threads, modules, .. } = trace;
+    let mut facts = vec![
+        format!(
+            "{events} events of {bytes} bytes in {span:?}, {counter_samples} of counters, {unwanted} unwanted"
+        ),
+        format!("{:?}", trace.lost),
+        format!("{:?}", trace.idle),
+        format!("{:?}", trace.machine),
+        format!("{:?}", trace.counter_sources),
+        format!("{:?}", trace.before),
+        format!("{:?}", trace.runners),
+        format!("{:?}", trace.mappings),
+        format!("{:?}", trace.clock),
+    ];
+    facts.extend(processes.iter().map(|process| format!("{process:?}")));
+    facts.extend(threads.iter().map(|thread| format!("{thread:?}")));
+    facts.extend(modules.iter().map(|module| format!("{module:?}")));
+    facts.extend(trace.code.modules().iter().map(|module| format!("{module:?}")));
+    facts.extend(trace.code.bodies().iter().map(|body| {
+        let host = trace.code.host(body.process);
+        format!("{body:?} {:?} {:?} {host:?}", trace.code.name(body), trace.code.il_map(body))
+    }));
+    facts.extend(trace.samples.iter().map(|sample| format!("{sample:?}")));
+    facts.extend(trace.kept.switches.iter().map(|one| format!("{one:?}")));
+    facts.extend(trace.kept.readied.iter().map(|one| format!("{one:?}")));
+    facts.extend(trace.kept.counted.iter().map(|one| format!("{one:?}")));
+    facts.extend(trace.kept.faults.iter().map(|one| format!("{one:?}")));
+    facts.extend(trace.stacks.iter().map(|stack| {
+        let path = |part: Option<NodeId>| part.map(|part| trace.addresses.path(part).collect::<Vec<_>>());
+        format!("{:x?} {:x?}", path(stack.kernel), path(stack.user))
+    }));
+    facts
 }
 
 /// The trace of a file made by hand.
 #[track_caller]
-pub fn synthetic(etl: Etl) -> Trace {
+pub fn synthetic(etl: Etl) -> Arc<Trace> {
     trace(&Recording::from_bytes("synthetic.etl", etl.finish()).unwrap())
+}
+
+/// The same with its idle samples among the others.
+#[track_caller]
+pub fn synthetic_with_idle(etl: Etl) -> Arc<Trace> {
+    let recording = Recording::from_bytes("synthetic.etl", etl.finish()).unwrap();
+    let reading = every_way(&recording, Builder::keep_idle);
+    assert_eq!(reading.damage, [], "a whole file was read with damage");
+    Arc::new(reading.value)
 }
 
 /// What the program prints as JSON for these arguments.

@@ -20,7 +20,7 @@ pub struct Buffer {
     sequence: Option<i64>,
     flags: u16,
     kind: u16,
-    compressed: bool,
+    compressor: Option<xpress::Compressor>,
     records: Vec<u8>,
     patches: Vec<(usize, Vec<u8>)>,
 }
@@ -37,10 +37,15 @@ impl Buffer {
             sequence: None,
             flags: 0,
             kind: 0,
-            compressed: false,
+            compressor: None,
             records: Vec::new(),
             patches: Vec::new(),
         }
+    }
+
+    /// Of another processor.
+    pub(super) fn cpu(self, cpu: u16) -> Self {
+        Self { cpu, ..self }
     }
 
     /// The session's buffer size: what an uncompressed buffer takes in the file.
@@ -87,7 +92,11 @@ impl Buffer {
     }
 
     pub fn compressed(self) -> Self {
-        Self { compressed: true, ..self }
+        self.compressed_by(xpress::compress)
+    }
+
+    pub(super) fn compressed_by(self, compressor: xpress::Compressor) -> Self {
+        Self { compressor: Some(compressor), ..self }
     }
 
     /// The next record, from an event.
@@ -98,14 +107,23 @@ impl Buffer {
 
     /// The next record, from its bytes.
     pub fn record(mut self, record: &[u8]) -> Self {
+        self.push(record);
+        self
+    }
+
+    pub(super) fn push(&mut self, record: &[u8]) {
         self.records.extend_from_slice(record);
         self.records.resize(self.records.len().next_multiple_of(8), 0);
-        self
     }
 
     /// Whether a record of `length` bytes still fits.
     pub(super) fn has_room_for(&self, length: usize) -> bool {
         HEADER + self.records.len() + length.next_multiple_of(8) <= self.size
+    }
+
+    /// What it takes in the file, about.
+    pub(super) fn size_in_file(&self) -> usize {
+        if self.compressor.is_some() { HEADER + self.records.len() / 4 } else { self.size }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -132,12 +150,13 @@ impl Buffer {
     pub fn finish(self) -> Vec<u8> {
         let saved = HEADER + self.records.len();
         assert!(saved <= self.size, "{saved} bytes do not fit in a buffer of {}", self.size);
-        let body = if self.compressed {
-            xpress::compress(&self.records)
-        } else {
-            let mut body = self.records.clone();
-            body.resize(self.size - HEADER, 0xFF);
-            body
+        let body = match self.compressor {
+            Some(compress) => compress(&self.records),
+            None => {
+                let mut body = self.records.clone();
+                body.resize(self.size - HEADER, 0xFF);
+                body
+            }
         };
         let mut buffer = self.header(HEADER + body.len(), saved).raw(&body).finish();
         for (at, bytes) in &self.patches {
@@ -159,7 +178,7 @@ impl Buffer {
                 self.cpu
             }
         };
-        if self.compressed {
+        if self.compressor.is_some() {
             flags |= COMPRESSED;
         }
         Bytes::new(8)

@@ -1,7 +1,9 @@
 //! A whole file.
 
+use std::io::{self, Seek, Write};
+
 use super::logfile_header::LogfileHeader;
-use super::{Buffer, Clock, Event, Sample, stack_walk};
+use super::{Buffer, Clock, Event, Sample, Stream, stack_walk, xpress};
 
 /// What the clock of a trace shows at its header record unless told otherwise: 0.1 s at 10 MHz.
 pub const START: i64 = 1_000_000;
@@ -22,7 +24,7 @@ pub struct Etl {
     header: LogfileHeader,
     start: Option<i64>,
     end_time: Option<i64>,
-    compressed: bool,
+    compressor: Option<xpress::Compressor>,
     merged: bool,
     header_events: Vec<(i64, Event)>,
     header_patches: Vec<(usize, Vec<u8>)>,
@@ -66,7 +68,7 @@ impl Etl {
             header,
             start: None,
             end_time: None,
-            compressed: false,
+            compressor: None,
             merged: false,
             header_events: Vec::new(),
             header_patches: Vec::new(),
@@ -143,9 +145,14 @@ impl Etl {
     }
 
     /// Compresses all buffers but the first.
-    pub fn compressed(mut self) -> Self {
+    pub fn compressed(self) -> Self {
+        self.compressed_by(xpress::compress)
+    }
+
+    /// The same by another compressor.
+    pub fn compressed_by(mut self, compressor: xpress::Compressor) -> Self {
         self.header.mode |= COMPRESSED;
-        Self { compressed: true, ..self }
+        Self { compressor: Some(compressor), ..self }
     }
 
     /// As a merge writes it: its names, a small first buffer with the processor in one byte.
@@ -227,7 +234,7 @@ impl Etl {
         file
     }
 
-    fn start_ticks(&self) -> i64 {
+    pub(super) fn start_ticks(&self) -> i64 {
         self.start.unwrap_or(match self.header.clock {
             Clock::SystemTime => self.header.start_time,
             _ => START,
@@ -235,7 +242,11 @@ impl Etl {
     }
 
     fn last_event_time(&self) -> i64 {
-        let ticks = self.events.last().map_or(0, |&(_, time, _)| time - self.start_ticks());
+        self.filetime(self.events.last().map_or(self.start_ticks(), |&(_, time, _)| time))
+    }
+
+    fn filetime(&self, time: i64) -> i64 {
+        let ticks = time - self.start_ticks();
         let filetime = i128::from(ticks) * 10_000_000 / i128::from(self.header.clock.frequency());
         self.header.start_time + i64::try_from(filetime).expect("a time in our age")
     }
@@ -255,29 +266,68 @@ impl Etl {
 
     /// The buffers of the events in the order in which they filled up, then the rest by processor.
     fn event_buffers(&self) -> Vec<Buffer> {
-        let mut written = Vec::new();
-        let mut filling: Vec<Buffer> = Vec::new();
+        let mut open = self.open_buffers();
+        let mut written: Vec<Buffer> = Vec::new();
         for (cpu, time, event) in &self.events {
-            while filling.len() <= usize::from(*cpu) {
-                filling.push(self.empty_buffer(filling.len()));
-            }
-            let record = event.record(*time, self.header.pointer_size);
-            let slot = &mut filling[usize::from(*cpu)];
-            if !slot.has_room_for(record.len()) {
-                let full = std::mem::replace(slot, self.empty_buffer((*cpu).into()));
-                written.push(full.time(*time));
-            }
-            *slot = std::mem::replace(slot, Buffer::new(0)).record(&record);
+            written.extend(open.push(*cpu, *time, &event.record(*time, self.header.pointer_size)));
         }
         let end = self.events.last().map_or(0, |&(_, time, _)| time);
-        written
-            .extend(filling.into_iter().filter(|buffer| !buffer.is_empty()).map(|buffer| buffer.time(end)));
+        written.extend(open.rest(end));
         written
     }
 
-    fn empty_buffer(&self, cpu: usize) -> Buffer {
-        let cpu = u16::try_from(cpu).expect("a processor number has 16 bits");
-        let buffer = Buffer::new(cpu).size(self.header.buffer_size as usize);
-        if self.compressed { buffer.compressed() } else { buffer }
+    pub(super) fn open_buffers(&self) -> OpenBuffers {
+        let empty = Buffer::new(0).size(self.header.buffer_size as usize);
+        let empty = self.compressor.map_or(empty.clone(), |compressor| empty.compressed_by(compressor));
+        OpenBuffers { empty, filling: Vec::new() }
+    }
+
+    /// Writes the file while its events come, which must be in order of time for each processor. It has no events,
+    /// buffers or bytes of its own.
+    pub fn stream<W: Write + Seek>(self, out: W) -> io::Result<Stream<W>> {
+        Stream::new(self, out)
+    }
+
+    pub(super) fn record_of(&self, time: i64, event: impl Into<Event>) -> Vec<u8> {
+        event.into().record(time, self.header.pointer_size)
+    }
+
+    /// The first buffer of a file that ended at `end` and has so many buffers.
+    pub(super) fn first_buffer_at(&mut self, end: i64, buffers: i64) -> Buffer {
+        self.header.end_time = self.end_time.unwrap_or_else(|| self.filetime(end));
+        self.header.buffers_written = u32::try_from(buffers).expect("less than 4 billion buffers");
+        self.first_buffer()
+    }
+}
+
+/// The buffer that each processor fills.
+#[derive(Clone, Debug)]
+pub(super) struct OpenBuffers {
+    empty: Buffer,
+    filling: Vec<Buffer>,
+}
+
+impl OpenBuffers {
+    /// Adds a record, and gives the buffer that has no room for it.
+    pub(super) fn push(&mut self, cpu: u16, time: i64, record: &[u8]) -> Option<Buffer> {
+        while self.filling.len() <= usize::from(cpu) {
+            let next = u16::try_from(self.filling.len()).expect("a processor number has 16 bits");
+            self.filling.push(self.empty.clone().cpu(next));
+        }
+        let slot = &mut self.filling[usize::from(cpu)];
+        let full = (!slot.has_room_for(record.len()))
+            .then(|| std::mem::replace(slot, self.empty.clone().cpu(cpu)).time(time));
+        slot.push(record);
+        full
+    }
+
+    /// What they would take in the file, about: compressed a quarter of their records.
+    pub(super) fn size_in_file(&self) -> usize {
+        self.filling.iter().filter(|buffer| !buffer.is_empty()).map(Buffer::size_in_file).sum()
+    }
+
+    /// Those that have records, by processor.
+    pub(super) fn rest(self, end: i64) -> impl Iterator<Item = Buffer> {
+        self.filling.into_iter().filter(|buffer| !buffer.is_empty()).map(move |buffer| buffer.time(end))
     }
 }

@@ -9,6 +9,8 @@
 //! - [`kernel`], [`image_id`], [`clr`]: the payloads;
 //! - [`Buffer`]: records in a 72-byte-headed buffer, plain or compressed, with every header field to override;
 //! - [`Etl`]: the file. Events go to per-processor buffers in time order; exact buffers can follow.
+//!   [`Stream`] writes one that is too large for memory;
+//! - [`believable`]: whole recordings of any size, shaped as real ones are.
 //!
 //! All times are raw clock values as they stand in the file. The clock of [`Etl::new`] is a 10 MHz QPC that
 //! showed [`START`] at the header record.
@@ -24,6 +26,7 @@
 //! ```
 #![allow(dead_code, unused_imports)] // a kit: not every tool is in use at every time
 
+pub mod believable;
 mod buffer;
 mod bytes;
 pub mod clr;
@@ -35,6 +38,8 @@ mod guid;
 pub mod image_id;
 pub mod kernel;
 mod logfile_header;
+pub mod pdb;
+mod stream;
 pub mod xpress;
 
 #[cfg(test)]
@@ -52,3 +57,4 @@ pub use kernel::process::Process;
 pub use kernel::stack_walk;
 pub use kernel::thread::Thread;
 pub use logfile_header::Clock;
+pub use stream::Stream;

@@ -11,6 +11,9 @@ const MIN_MATCH: usize = 3;
 /// Candidates that are tried for each place.
 const CHAIN: usize = 64;
 
+/// What makes a buffer's records smaller.
+pub type Compressor = fn(&[u8]) -> Vec<u8>;
+
 /// The bytes, compressed greedily: real matches, overlapping ones too, in all forms of length.
 pub fn compress(plain: &[u8]) -> Vec<u8> {
     let mut out = Output::new();
@@ -35,6 +38,43 @@ pub fn compress(plain: &[u8]) -> Vec<u8> {
         at += step;
     }
     out.finish()
+}
+
+/// The bytes, compressed with one candidate for each place: ten times as fast, and a little larger.
+pub fn compress_quickly(plain: &[u8]) -> Vec<u8> {
+    const BITS: u32 = 12;
+    let mut out = Output::new();
+    out.bytes.reserve(plain.len() / 2);
+    let mut places = [u32::MAX; 1 << BITS];
+    let mut at = 0;
+    while at < plain.len() {
+        let Some(word) =
+            plain.get(at..at + 4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
+        else {
+            out.literal(plain[at]);
+            at += 1;
+            continue;
+        };
+        let slot = (word.wrapping_mul(0x9E37_79B1) >> (32 - BITS)) as usize;
+        let candidate = std::mem::replace(&mut places[slot], at as u32) as usize;
+        let length =
+            if candidate < at && at - candidate <= WINDOW { common(plain, candidate, at) } else { 0 };
+        if length > MIN_MATCH {
+            out.copy(at - candidate, length);
+            at += length;
+        } else {
+            out.literal(plain[at]);
+            at += 1;
+        }
+    }
+    out.finish()
+}
+
+/// How many bytes from `before` on are those from `at` on.
+fn common(plain: &[u8], before: usize, at: usize) -> usize {
+    let (before, here) = (&plain[before..], &plain[at..]);
+    let words = before.chunks_exact(8).zip(here.chunks_exact(8)).take_while(|(a, b)| a == b).count() * 8;
+    words + before[words..].iter().zip(&here[words..]).take_while(|(a, b)| a == b).count()
 }
 
 fn key_at(plain: &[u8], at: usize) -> Option<[u8; MIN_MATCH]> {

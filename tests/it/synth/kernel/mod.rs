@@ -2,6 +2,7 @@
 //! not set has a plausible value.
 
 pub mod image;
+pub mod page_fault;
 pub mod perfinfo;
 pub mod process;
 pub mod stack_walk;

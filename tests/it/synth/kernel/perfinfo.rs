@@ -73,6 +73,13 @@ pub fn collection_end(interval_100ns: u32) -> Event {
     interval(74, 0, interval_100ns, interval_100ns).by(4, 8)
 }
 
+/// The interval of a performance counter when the session began: a sample each `interval` of what it counts.
+pub fn source_interval(source: u32, interval: u32, name: &str) -> Event {
+    let name = name.to_owned();
+    Event::kernel(GROUP, 73, 3, move |bytes| bytes.u32(source).u32(interval).u32(interval).utf16z(&name))
+        .by(4, 8)
+}
+
 /// An interval of version 2 (no name): `kind` 72, 73 or 74.
 pub fn interval_without_name(kind: u8, source: u32, old: u32, new: u32) -> Event {
     Event::kernel(GROUP, kind, 2, move |bytes| bytes.u32(source).u32(new).u32(old))

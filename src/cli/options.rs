@@ -1,0 +1,183 @@
+//! What the flags mean, checked: a command begins its work with these, and what is wrong with the line is known before.
+
+use anyhow::{Result, bail};
+use etwprof::profile::{Detail, Filter, Moment, Nameless};
+use etwprof::symbols::find::credentials::{Credentials, netrc_file};
+use etwprof::symbols::{StoreOptions, SymbolPath};
+use etwprof::{Options, SymbolOptions};
+
+use super::usage::Usage;
+use super::{args, say, words};
+
+/// More of `--symbol-header`, one in each line: other users of the machine see the arguments of a program.
+const SYMBOL_HEADERS: &str = "ETWPROF_SYMBOL_HEADERS";
+
+impl args::Symbols {
+    /// Where to look for the symbols of modules with any share; `None` if nothing is to be named. What is skipped is said
+    /// on stderr.
+    pub(super) fn options(&self, quiet: bool) -> Result<Option<SymbolOptions>> {
+        self.with_servers(quiet, !self.offline)
+    }
+
+    fn with_servers(&self, quiet: bool, servers: bool) -> Result<Option<SymbolOptions>> {
+        // Wrong is wrong, also where nothing is to be looked for.
+        let path = self.path(quiet || self.no_symbols)?;
+        let (offline, retry_failed) = (!servers, self.retry_failed);
+        let mut credentials = self.headers()?;
+        if servers && !self.no_symbols {
+            add_netrc(&mut credentials, quiet);
+        }
+        let time = self.symbol_timeout.0;
+        let store = StoreOptions { offline, retry_failed, time, credentials, ..StoreOptions::default() };
+        Ok((!self.no_symbols).then(|| SymbolOptions { store, ..SymbolOptions::new(path) }))
+    }
+
+    /// The same without asking a server, whatever the flags say.
+    pub(super) fn local(&self, quiet: bool) -> Result<Option<SymbolOptions>> {
+        self.with_servers(quiet, false)
+    }
+
+    /// `--symbol-header` and its variable.
+    fn headers(&self) -> Result<Credentials> {
+        let mut credentials = Credentials::default();
+        let variable = std::env::var(SYMBOL_HEADERS).unwrap_or_default();
+        let given = self.symbol_header.iter().map(|text| ("--symbol-header", text.as_str()));
+        let lines = variable.lines().filter(|line| !line.trim().is_empty());
+        for (origin, text) in given.chain(lines.map(|line| (SYMBOL_HEADERS, line))) {
+            // The text has a secret.
+            credentials.add_header(text).map_err(|why| Usage(format!("{origin}: {why}")))?;
+        }
+        Ok(credentials)
+    }
+
+    /// `--images` and `--symbols`, then the environment, or Microsoft's server where no path is set.
+    fn path(&self, quiet: bool) -> Result<SymbolPath> {
+        if let Some(missing) = self.images.iter().find(|folder| !folder.is_dir()) {
+            bail!(Usage(format!("--images: there is no folder {}", missing.display())));
+        }
+        let variable = |name| std::env::var_os(name).map(|text| text.to_string_lossy().into_owned());
+        let (path, skipped) = SymbolPath::of_run(&self.symbols, variable)
+            .map_err(|error| Usage(format!("--symbols: {error}; {}", words::instead(error.reason))))?;
+        for skipped in skipped.iter().filter(|_| !quiet) {
+            let (variable, cause) = (skipped.variable, &skipped.cause);
+            say::warning(format_args!("{variable}: skipped {cause}; {}", words::instead(cause.reason)));
+        }
+        Ok(path.behind_trees(self.images.iter().cloned()))
+    }
+}
+
+/// The logins of the user's netrc file, which is there for other programs too: without it we go on.
+fn add_netrc(credentials: &mut Credentials, quiet: bool) {
+    if let Some(netrc) = netrc_file()
+        && let Err(error) = credentials.read_netrc(&netrc)
+        && !quiet
+    {
+        let netrc = netrc.display();
+        say::warning(format_args!(
+            "cannot read {netrc} for the logins of symbol servers: {error}; check NETRC"
+        ));
+    }
+}
+
+impl args::Limits {
+    /// What to make of a recording: all that flags say of it.
+    pub(super) fn options(&self, filter: Filter, symbols: Option<SymbolOptions>, detail: Detail) -> Options {
+        let min_share = self.min_module_share;
+        let symbols = symbols.map(|symbols| SymbolOptions { min_share, lines: detail.lines, ..symbols });
+        let (trusted, repair, addresses) = (self.no_limit, self.repair_stacks, detail.addresses);
+        Options { filter, symbols, trusted, repair, addresses, jobs: self.jobs }
+    }
+}
+
+impl args::Names {
+    pub(super) fn options(&self) -> Detail {
+        let nameless = if self.addresses { Nameless::ByAddress } else { Nameless::ByModule };
+        Detail {
+            inlined: !self.no_inline,
+            lines: self.lines,
+            tiers: self.tiers,
+            raw: self.raw_names,
+            parameters: self.parameters,
+            nameless,
+            addresses: false,
+        }
+    }
+}
+
+impl args::Filter {
+    pub(super) fn options(&self) -> Result<Filter> {
+        let args::Filter { processes, samples } = self;
+        if processes.children && processes.pid.is_empty() && processes.name.is_empty() {
+            bail!(Usage("--children: name a process too, with --pid or --name".to_owned()));
+        }
+        Ok(Filter {
+            pids: processes.pid.clone(),
+            names: processes.name.clone(),
+            children: processes.children,
+            ..samples.options()?
+        })
+    }
+}
+
+impl args::Filter {
+    /// The flags that choose samples, but those of time, as they may be typed.
+    pub(super) fn chosen(&self) -> Vec<String> {
+        let args::Filter { processes, samples } = self;
+        let mut flags: Vec<String> = processes.pid.iter().map(|pid| format!("--pid {pid}")).collect();
+        flags.extend(words::flags("--name", &processes.name));
+        flags.extend(processes.children.then(|| "--children".to_owned()));
+        flags.extend(samples.chosen());
+        flags
+    }
+}
+
+impl args::Samples {
+    /// The same of these.
+    pub(super) fn chosen(&self) -> Vec<String> {
+        let mut flags: Vec<String> = self.tid.iter().map(|tid| format!("--tid {tid}")).collect();
+        flags.extend(words::flags("--thread", &self.thread));
+        flags.extend(self.cpu.iter().map(|cpu| match (cpu.start(), cpu.end()) {
+            (first, last) if first == last => format!("--cpu {first}"),
+            (first, last) => format!("--cpu {first}-{last}"),
+        }));
+        flags.extend(words::flags("--module", &self.module));
+        flags.extend(words::flags("--function", &self.function));
+        flags.extend(words::flags("--exclude", &self.exclude));
+        let kinds = self.category.iter().filter_map(clap::ValueEnum::to_possible_value);
+        flags.extend(kinds.map(|kind| format!("--category {}", kind.get_name())));
+        flags.extend(self.include_idle.then(|| "--include-idle".to_owned()));
+        flags
+    }
+
+    /// What facts of the recording decide; for names see [`choose`](super::choose).
+    pub(super) fn options(&self) -> Result<Filter> {
+        // Times of day are compared when it is known when the recording began.
+        if let (Some(Moment::Seconds(from)), Some(Moment::Seconds(to))) = (self.from, self.to)
+            && from >= to
+        {
+            bail!(Usage("--from must be before --to".to_owned()));
+        }
+        Ok(Filter {
+            tids: self.tid.clone(),
+            threads: self.thread.clone(),
+            cpus: self.cpu.clone(),
+            include_idle: self.include_idle,
+            from: self.from,
+            to: self.to,
+            ..Filter::default()
+        })
+    }
+
+    /// The same for a recording that has just been made here: nobody looks at the clock while it begins.
+    #[cfg(windows)]
+    pub(super) fn options_without_times_of_day(&self) -> Result<Filter> {
+        for (option, moment) in [("--from", self.from), ("--to", self.to)] {
+            if matches!(moment, Some(Moment::TimeOfDay(_) | Moment::UtcTimeOfDay(_))) {
+                bail!(Usage(format!(
+                    "{option} takes the time since the start of a live recording: 10, 1.5s, 1m30s"
+                )));
+            }
+        }
+        self.options()
+    }
+}

@@ -1,0 +1,5 @@
+//! Names as a person wants to read them.
+
+pub mod demangle;
+pub mod method;
+pub mod native;
