@@ -43,6 +43,8 @@ pub struct Options {
     /// Read, and look up names, with so many threads; `None` for as many as there are processors. The result is the same.
     /// How many look for symbol files, [`StoreOptions`] says.
     pub jobs: Option<NonZeroUsize>,
+    /// How many bytes of memory samples may take ([`Builder::hold`]); `None` for what they need.
+    pub memory: Option<u64>,
 }
 
 /// Where to look for symbols, and for how many.
@@ -64,7 +66,8 @@ impl Default for Options {
     fn default() -> Options {
         let symbols = Some(SymbolOptions::new(SymbolPath::default()));
         let (trusted, repair, addresses) = (false, false, false);
-        Options { filter: Filter::default(), symbols, trusted, repair, addresses, jobs: None }
+        let (jobs, memory) = (None, None);
+        Options { filter: Filter::default(), symbols, trusted, repair, addresses, jobs, memory }
     }
 }
 
@@ -213,6 +216,9 @@ impl Options {
     pub fn prepare(&self, builder: &mut Builder) {
         if self.filter.include_idle {
             builder.keep_idle();
+        }
+        if let Some(memory) = self.memory {
+            builder.hold(memory);
         }
     }
 

@@ -19,7 +19,8 @@ pub(super) fn check_processes(filter: &Filter, trace: &Trace, quiet: bool) -> Re
     let there = || {
         let of = |sample| trace.processes.get(trace.runner(sample).process.0 as usize);
         let all = trace.processes.iter().map(|process| (process.label(), 0));
-        let sampled = trace.samples.iter().filter_map(|sample| Some((of(sample.runner)?.label(), 1)));
+        let sampled =
+            trace.samples.iter().filter_map(|sample| Some((of(sample.runner)?.label(), sample.count())));
         added_up(all.chain(sampled))
     };
     let text = |runner: &Runner| {
@@ -52,8 +53,10 @@ fn check_threads(filter: &Filter, trace: &Trace, quiet: bool) -> Result<()> {
     let there = || {
         let thread = |sample| trace.thread(trace.runner(sample).thread?);
         let all = trace.threads.iter().map(|thread| (thread.name.as_str(), 0));
-        let sampled =
-            trace.samples.iter().filter_map(|sample| Some((thread(sample.runner)?.name.as_str(), 1)));
+        let sampled = trace
+            .samples
+            .iter()
+            .filter_map(|sample| Some((thread(sample.runner)?.name.as_str(), sample.count())));
         added_up(all.chain(sampled).filter(|(name, _)| !name.is_empty()))
     };
     let names = filter.threads.iter().filter(|name| !has_name(name)).map(|name| {
@@ -132,7 +135,7 @@ fn instead_of_id(trace: &Trace, text: impl Fn(&Runner) -> Option<String>, what: 
     let mut samples = vec![0; trace.runners.len()];
     for sample in &trace.samples {
         if let Some(samples) = samples.get_mut(sample.runner.0 as usize) {
-            *samples += 1;
+            *samples += sample.count();
         }
     }
     let texts: Vec<Option<String>> = trace.runners.iter().map(text).collect();

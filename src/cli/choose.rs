@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use etwprof::Analysis;
 use etwprof::profile::{
-    Balance, Category, Detail, Entry, Filter, Frame, FrameId, FrameSet, Matcher, Nameless, Profile, Sample,
+    Balance, Category, Detail, Entry, Filter, Frame, FrameId, FrameSet, Matcher, Nameless, Profile,
     StackFilter,
 };
 use etwprof::report::{Spelling, count};
@@ -156,7 +156,7 @@ fn check(
 ) -> Result<()> {
     let modules = || {
         let all = frames.iter().map(|frame| (frame.module_name(), 0));
-        let there = all.chain(leaves(profile, frames).map(|leaf| (leaf.module_name(), 1)));
+        let there = all.chain(leaves(profile, frames).map(|(leaf, samples)| (leaf.module_name(), samples)));
         added_up(there.filter(|(name, _)| !name.is_empty()))
     };
     let functions = || hottest(profile, frames);
@@ -187,16 +187,22 @@ fn check(
     check_categories(profile, &flags.category)
 }
 
-/// The leaves of all samples.
-fn leaves<'f, 'p>(profile: &'f Profile, frames: &'f [Named<'p>]) -> impl Iterator<Item = &'f Named<'p>> {
-    let leaf = |sample: &Sample| profile.stacks.frames_of(sample.stack).next();
-    profile.samples.iter().filter_map(leaf).filter_map(|leaf| frames.get(leaf.0 as usize))
+/// The leaves of samples, and how many have each.
+fn leaves<'f, 'p>(
+    profile: &'f Profile,
+    frames: &'f [Named<'p>],
+) -> impl Iterator<Item = (&'f Named<'p>, u64)> {
+    profile.samples.iter().filter_map(|sample| {
+        let leaf = profile.stacks.frames_of(sample.stack).next()?;
+        Some((frames.get(leaf.0 as usize)?, sample.count()))
+    })
 }
 
 /// What functions are called, with the samples that end in them.
 pub(super) fn hottest<'f>(profile: &'f Profile, frames: &'f [Named<'_>]) -> Vec<(&'f str, u64)> {
     let all = frames.iter().flat_map(|frame| frame.labels.iter().map(|label| (label.as_str(), 0)));
-    let hot = leaves(profile, frames).filter_map(|leaf| Some((leaf.labels.last()?.as_str(), 1)));
+    let hot =
+        leaves(profile, frames).filter_map(|(leaf, samples)| Some((leaf.labels.last()?.as_str(), samples)));
     added_up(all.chain(hot))
 }
 

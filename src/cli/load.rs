@@ -6,8 +6,8 @@ use anyhow::{Result, anyhow};
 use etwprof::analysis::{self, AnalysisError};
 use etwprof::etl::{Damage, Reading, Recording};
 use etwprof::profile::Profile;
-use etwprof::report::count;
-use etwprof::trace::Lost;
+use etwprof::report::{count, duration};
+use etwprof::trace::{Lost, Merged};
 use etwprof::{Analysis, Options};
 
 use super::progress::Watch;
@@ -38,8 +38,29 @@ fn explained(error: AnalysisError) -> anyhow::Error {
 
 /// Says on stderr what was lost or damaged, quiet or not: a result without it would look better than it is.
 pub(super) fn warn(analysis: &Analysis) {
-    warn_lost(&analysis.profile.trace.lost);
+    let trace = &analysis.profile.trace;
+    warn_lost(&trace.lost);
     warn_damaged(&analysis.damage);
+    if let Some(merged) = &trace.merged {
+        warn_merged(merged);
+    }
+}
+
+/// Says on stderr what was given up for `--max-memory`.
+fn warn_merged(merged: &Merged) {
+    let what = match merged.within_seconds {
+        Some(within) => {
+            let within = duration(within);
+            format!("samples of one stack within {within} became one, so times are that coarse")
+        }
+        None => "samples of one stack became one, so timelines, --from and --to mean little".to_owned(),
+    };
+    say::warning(format_args!("--max-memory: {what}; counts and CPU time are exact"));
+    if merged.is_too_much {
+        say::warning(
+            "--max-memory: the recording has too many different stacks; samples take more than that",
+        );
+    }
 }
 
 /// Lists the damaged places on stderr, the first few of many.

@@ -85,7 +85,7 @@ impl args::Limits {
         let min_share = self.min_module_share;
         let symbols = symbols.map(|symbols| SymbolOptions { min_share, lines: detail.lines, ..symbols });
         let (trusted, repair, addresses) = (self.no_limit, self.repair_stacks, detail.addresses);
-        Options { filter, symbols, trusted, repair, addresses, jobs: self.jobs }
+        Options { filter, symbols, trusted, repair, addresses, jobs: self.jobs, memory: self.max_memory }
     }
 }
 

@@ -181,7 +181,7 @@ fn explained(PatternError { list, item, cause }: &PatternError) -> String {
 fn main_program(profile: &Profile) -> Option<String> {
     let mut samples: FxHashMap<_, u64> = FxHashMap::default();
     for sample in &profile.samples {
-        *samples.entry(profile.runner(sample).process).or_default() += 1;
+        *samples.entry(profile.runner(sample).process).or_default() += sample.count();
     }
     let trace = &profile.trace;
     let (process, _) = samples.into_iter().max_by_key(|(process, samples)| (*samples, Reverse(*process)))?;

@@ -139,10 +139,10 @@ impl Profile {
             }
             leaves.resize(tree.len(), (0, 0));
             if let Some((samples, value)) = leaves.get_mut(node.0 as usize) {
-                *samples += 1;
+                *samples += i64::from(sample.count);
                 *value = value.saturating_add(sample.value);
             }
-            cut.add(missing);
+            cut.add(missing, sample.count());
         }
         let by_node = || (0..).map(NodeId).zip(&leaves);
         Arranged {

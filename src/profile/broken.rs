@@ -170,7 +170,7 @@ impl Profile {
         for sample in self.samples.iter().filter(is_broken) {
             let key = (self.runner(sample).process, sample.stack);
             let cause = *causes.entry(key).or_insert_with(|| self.cause(sample, &starts));
-            *breaks.entry(cause).or_default() += 1;
+            *breaks.entry(cause).or_default() += sample.count();
         }
         breaks
     }

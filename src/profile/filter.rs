@@ -141,7 +141,7 @@ impl Filter {
         for sample in &trace.samples {
             let parts = trace.stack(sample.stack).parts();
             let fate = rule.of(sample.runner, sample.context, sample.processor, sample.time);
-            if balance.count(fate, sample.context, parts) {
+            if balance.count(sample.count(), fate, sample.context, parts) {
                 keep(sample);
             }
         }
@@ -248,21 +248,22 @@ impl<'a> Rule<'a> {
 impl Balance {
     /// Counts a kept sample as filtered out after all.
     pub(super) fn leave_out(&mut self, sample: &Sample, stacks: &Stacks, why: LeftOut) {
-        self.kept -= 1;
+        let samples = sample.count();
+        self.kept -= samples;
         *match why {
             LeftOut::ByPatterns => &mut self.filtered_by.patterns,
             LeftOut::ByFocus => &mut self.filtered_by.focus,
-        } += 1;
+        } += samples;
         match sample.context {
-            Context::Dpc => self.dpc -= 1,
-            Context::Isr => self.isr -= 1,
+            Context::Dpc => self.dpc -= samples,
+            Context::Isr => self.isr -= samples,
             Context::Thread => {}
         }
-        *self.stacks.of(sample.parts) -= 1;
+        *self.stacks.of(sample.parts) -= samples;
         for remark in stacks.remarks(sample.stack) {
             match remark {
-                Remark::Broken => self.stacks.broken -= 1,
-                Remark::Repaired => self.stacks.repaired -= 1,
+                Remark::Broken => self.stacks.broken -= samples,
+                Remark::Repaired => self.stacks.repaired -= samples,
                 _ => {}
             }
         }
@@ -276,33 +277,34 @@ impl Balance {
         fate: impl Fn(&Sample) -> Fate,
     ) -> (Vec<Sample>, Balance) {
         let mut balance = Balance { kept: 0, dpc: 0, isr: 0, stacks: StackBalance::default(), ..self };
-        let mut keeps = |sample: &&Sample| balance.count(fate(sample), sample.context, sample.parts);
+        let mut keeps =
+            |sample: &&Sample| balance.count(sample.count(), fate(sample), sample.context, sample.parts);
         let kept = samples.iter().filter(&mut keeps).copied().collect();
         balance.sum();
         (kept, balance)
     }
 
-    /// True for a sample that is kept.
-    fn count(&mut self, fate: Fate, context: Context, parts: Parts) -> bool {
+    /// Counts so many samples. True if they are kept.
+    fn count(&mut self, samples: u64, fate: Fate, context: Context, parts: Parts) -> bool {
         let by = &mut self.filtered_by;
         match fate {
-            Fate::Idle => self.idle += 1,
-            Fate::OtherProcess => by.process += 1,
-            Fate::OtherThread => by.thread += 1,
-            Fate::OtherCpu => by.cpu += 1,
-            Fate::OtherTime => by.time += 1,
-            Fate::OtherModule => by.module += 1,
-            Fate::OtherFunction => by.function += 1,
-            Fate::Excluded => by.exclude += 1,
-            Fate::OtherCategory => by.category += 1,
+            Fate::Idle => self.idle += samples,
+            Fate::OtherProcess => by.process += samples,
+            Fate::OtherThread => by.thread += samples,
+            Fate::OtherCpu => by.cpu += samples,
+            Fate::OtherTime => by.time += samples,
+            Fate::OtherModule => by.module += samples,
+            Fate::OtherFunction => by.function += samples,
+            Fate::Excluded => by.exclude += samples,
+            Fate::OtherCategory => by.category += samples,
             Fate::Kept => {
-                self.kept += 1;
+                self.kept += samples;
                 match context {
-                    Context::Dpc => self.dpc += 1,
-                    Context::Isr => self.isr += 1,
+                    Context::Dpc => self.dpc += samples,
+                    Context::Isr => self.isr += samples,
                     Context::Thread => {}
                 }
-                *self.stacks.of(parts) += 1;
+                *self.stacks.of(parts) += samples;
             }
         }
         fate == Fate::Kept

@@ -94,9 +94,9 @@ pub struct Cut {
 
 impl Cut {
     /// Counts a sample that lacks so many frames.
-    pub(super) fn add(&mut self, missing: u32) {
-        self.samples += u64::from(missing > 0);
-        self.frames += u64::from(missing);
+    pub(super) fn add(&mut self, missing: u32, samples: u64) {
+        self.samples += u64::from(missing > 0) * samples;
+        self.frames += u64::from(missing) * samples;
     }
 }
 

@@ -94,6 +94,15 @@ pub struct Sample {
     pub context: Context,
     /// The parts of its stack.
     pub parts: Parts,
+    /// How many samples it is: see [`trace::Sample::count`](crate::trace::Sample::count).
+    pub count: u8,
+}
+
+impl Sample {
+    /// How many samples it is.
+    pub fn count(&self) -> u64 {
+        u64::from(self.count)
+    }
 }
 
 const _: () = assert!(size_of::<Sample>() == 32);
@@ -141,7 +150,7 @@ impl Profile {
     fn count_remarks(&mut self) {
         let with = |remark| {
             let has = |sample: &&Sample| self.stacks.has(sample.stack, remark);
-            self.samples.iter().filter(has).count() as u64
+            self.samples.iter().filter(has).map(Sample::count).sum()
         };
         let (broken, repaired) = (with(Remark::Broken), with(Remark::Repaired));
         self.balance.stacks = StackBalance { broken, repaired, ..self.balance.stacks };
@@ -159,8 +168,7 @@ impl Profile {
 
     /// How many of its samples have a frame in each module.
     pub fn samples_by_module(&self) -> FxHashMap<ModuleId, u64> {
-        let stacks = self.samples.iter().map(|sample| sample.stack);
-        stack::samples_by_module(stacks, |stack| self.stacks.sites(stack))
+        stack::samples_by_module(&self.samples, |stack| self.stacks.sites(stack))
     }
 
     /// What the limit left out.
@@ -171,7 +179,7 @@ impl Profile {
                 Remark::Cut(missing) => Some(missing),
                 _ => None,
             });
-            cut.add(missing.sum());
+            cut.add(missing.sum(), sample.count());
         }
         cut
     }

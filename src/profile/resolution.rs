@@ -89,7 +89,7 @@ impl Profile {
     pub fn resolution(&self) -> BTreeMap<ProcessId, Resolution> {
         let mut stacks: FxHashMap<_, u64> = FxHashMap::default();
         for sample in &self.samples {
-            *stacks.entry((self.runner(sample).process, sample.stack)).or_default() += 1;
+            *stacks.entry((self.runner(sample).process, sample.stack)).or_default() += sample.count();
         }
         let mut stacks: Vec<((ProcessId, NodeId), u64)> = stacks.into_iter().collect();
         stacks.sort_unstable();
@@ -129,7 +129,7 @@ impl Profile {
     pub fn named_leaves(&self) -> u64 {
         let is_named =
             |sample: &&Sample| self.stacks.leaf(sample.stack).is_some_and(|leaf| leaf.unresolved.is_none());
-        self.samples.iter().filter(is_named).count() as u64
+        self.samples.iter().filter(is_named).map(Sample::count).sum()
     }
 
     /// The kept samples by the category of their leaf; every kind of code is there.
@@ -139,7 +139,7 @@ impl Profile {
         for sample in &self.samples {
             let leaf = self.stacks.leaf(sample.stack);
             let category = leaf.map_or(Category::Unresolved, |leaf| leaf.category);
-            *categories.entry(category).or_default() += 1;
+            *categories.entry(category).or_default() += sample.count();
         }
         categories
     }

@@ -66,7 +66,7 @@ impl Located {
         let mut balance = filter.apply(trace, |sample| samples.push(locator.sample(sample)));
         let Locator { sites, stacks, broken, .. } = locator;
         let is_broken = |sample: &&Sample| broken.contains(&sample.stack);
-        balance.stacks.broken = samples.iter().filter(is_broken).count() as u64;
+        balance.stacks.broken = samples.iter().filter(is_broken).map(Sample::count).sum();
         Located { sites: sites.into_things(), stacks, samples, balance, limit, addresses: false }
     }
 
@@ -105,18 +105,18 @@ impl Located {
     /// How many samples have a frame in each module.
     fn samples_by_module(&self) -> FxHashMap<ModuleId, u64> {
         let sites = |stack| self.stacks.path(stack).filter_map(|site| self.sites.get(site.0 as usize));
-        samples_by_module(self.samples.iter().map(|sample| sample.stack), sites)
+        samples_by_module(&self.samples, sites)
     }
 }
 
 /// How many of the samples with these stacks have one of its `sites` in each module.
 pub(super) fn samples_by_module<'s, S: Iterator<Item = &'s Site>>(
-    samples: impl Iterator<Item = NodeId>,
+    samples: &[Sample],
     sites: impl Fn(NodeId) -> S,
 ) -> FxHashMap<ModuleId, u64> {
     let mut of_stack: FxHashMap<NodeId, u64> = FxHashMap::default();
-    for stack in samples {
-        *of_stack.entry(stack).or_default() += 1;
+    for sample in samples {
+        *of_stack.entry(sample.stack).or_default() += sample.count();
     }
     let mut by_module = FxHashMap::default();
     let mut modules: Vec<ModuleId> = Vec::new();
@@ -205,7 +205,7 @@ const USUAL_DEPTH: usize = 64;
 
 impl Locator<'_> {
     fn sample(&mut self, sample: &trace::Sample) -> Sample {
-        let trace::Sample { time, address, runner, stack, weight, processor, context } = *sample;
+        let trace::Sample { time, address, runner, stack, weight, processor, context, count } = *sample;
         let process = self.trace.runner(runner).process;
         let parts = self.trace.stack(stack).parts();
         let alone = (parts == Parts::None).then_some(address);
@@ -217,7 +217,7 @@ impl Locator<'_> {
             located
         });
         let value = i64::from(weight);
-        Sample { time, value, runner, stack: located.value, processor, context, parts }
+        Sample { time, value, runner, stack: located.value, processor, context, parts, count }
     }
 
     fn stack(&mut self, path: &Path, time: Ticks) -> Remembered<NodeId> {

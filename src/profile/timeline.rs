@@ -42,6 +42,7 @@ pub struct Load {
 struct Dot {
     time: i64,
     value: i64,
+    samples: u64,
     /// Which load it adds to.
     row: usize,
 }
@@ -82,6 +83,7 @@ impl Timeline {
         let dots = (0..).zip(&profile.samples).filter(counts).map(|(_, sample)| Dot {
             time: since(sample.time),
             value: sample.value,
+            samples: sample.count(),
             row: rows.get(sample.runner.0 as usize).copied().unwrap_or(usize::MAX),
         });
         let (first, last) =
@@ -101,7 +103,7 @@ impl Timeline {
         let mut loads = vec![Load::default(); ids.len()];
         for dot in dots.clone() {
             for load in [Some(&mut all), loads.get_mut(dot.row)].into_iter().flatten() {
-                load.samples += 1;
+                load.samples += dot.samples;
                 load.total = load.total.saturating_add(dot.value);
             }
         }

@@ -5,7 +5,7 @@ const MS: i64 = 10_000;
 
 /// A sample of 1 ms for each time in ms.
 fn dots(row: usize, times: impl IntoIterator<Item = i64>) -> Vec<Dot> {
-    times.into_iter().map(|time| Dot { time: time * MS, value: MS, row }).collect()
+    times.into_iter().map(|time| Dot { time: time * MS, value: MS, samples: 1, row }).collect()
 }
 
 fn timeline(mut dots: Vec<Dot>, processes: u32, milliseconds: std::ops::Range<i64>, bins: usize) -> Timeline {
@@ -18,7 +18,7 @@ fn timeline(mut dots: Vec<Dot>, processes: u32, milliseconds: std::ops::Range<i6
 fn samples_fall_into_bins_with_what_they_stand_for() {
     // Process 0 runs from 20 to 60 ms, process 1 has one sample of 3 ms, at the begin of a bin.
     let mut dots = dots(0, 20..60);
-    dots.push(Dot { time: 40 * MS, value: 3 * MS, row: 1 });
+    dots.push(Dot { time: 40 * MS, value: 3 * MS, samples: 1, row: 1 });
     let timeline = timeline(dots, 2, 0..100, 10);
     // 100 ms in 10 bins: 10 ms; ten samples of 43/41 ms need 12.
     assert_eq!((timeline.start, timeline.length, timeline.bin), (0, 100 * MS, 12 * MS));
@@ -72,13 +72,13 @@ fn nothing_and_nonsense_are_counted_too() {
     let empty = timeline(Vec::new(), 0, 0..0, 0);
     assert_eq!((empty.length, &empty.all.bins[..], empty.all.most), (1, &[0][..], None));
     assert_eq!(empty.peak(&empty.all), 0.0);
-    let ends = [i64::MIN, 0, i64::MAX].map(|time| Dot { time, value: i64::MAX, row: 7 });
+    let ends = [i64::MIN, 0, i64::MAX].map(|time| Dot { time, value: i64::MAX, samples: 1, row: 7 });
     let ids = [ProcessId(0)];
     let odd = Timeline::count(ends.into_iter(), &ids, i64::MIN..i64::MAX, 10);
     assert_eq!((odd.all.samples, odd.all.total), (3, i64::MAX));
     assert!(odd.processes.is_empty());
     // Samples that stand for no time.
-    let free = Timeline::count([Dot { time: 5, value: 0, row: 0 }].into_iter(), &ids, 0..10, 10);
+    let free = Timeline::count([Dot { time: 5, value: 0, samples: 1, row: 0 }].into_iter(), &ids, 0..10, 10);
     assert_eq!((free.all.samples, free.all.most), (1, None));
 }
 

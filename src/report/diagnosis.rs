@@ -302,7 +302,8 @@ fn stacks(out: &mut impl Write, trace: &Trace) -> io::Result<()> {
         let stack = trace.stack(sample.stack);
         let deep = depth(stack.kernel) + depth(stack.user);
         let (samples, sum, most) = kinds.entry((context(sample.context), parts(stack.parts()))).or_default();
-        (*samples, *sum, *most) = (*samples + 1, *sum + deep, (*most).max(deep));
+        (*samples, *sum, *most) =
+            (*samples + sample.count(), *sum + deep * sample.count(), (*most).max(deep));
     }
     for ((context, parts), (samples, sum, most)) in kinds {
         let mean = sum as f64 / samples.max(1) as f64;

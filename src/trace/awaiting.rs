@@ -120,7 +120,7 @@ impl Owner for Other {
 }
 
 /// One fragment of a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Part {
     Missing,
     /// A stack in one of the trees: the builder's own, or that of a thread that digested buffers.
@@ -166,6 +166,8 @@ pub(super) struct Awaiting<F> {
     pub(super) time: Ticks,
     pub(super) fact: F,
     pub(super) processor: u16,
+    /// How many there were, where several became one.
+    pub(super) count: u8,
     /// The process that its stack names, or [`NO_ID`].
     pub(super) pid: u32,
     pub(super) kernel: Part,
@@ -175,7 +177,7 @@ pub(super) struct Awaiting<F> {
 impl<F: Owner> Awaiting<F> {
     pub(super) fn new(fact: F, time: Ticks, processor: u16) -> Self {
         let (kernel, user) = (Part::Missing, Part::Missing);
-        Awaiting { time, processor, fact, pid: NO_ID, kernel, user }
+        Awaiting { time, processor, count: 1, fact, pid: NO_ID, kernel, user }
     }
 
     /// True if it still lacks such a part.
@@ -264,22 +266,42 @@ pub(super) fn find<F: Owner>(
     }
 }
 
-/// Drops what is known to be unwanted from a list. Gives the number of what was dropped and, for each of the former
-/// elements, how many of those before it are still there.
-pub(super) fn sweep<F>(list: &mut Pieces<Awaiting<F>>, is_unwanted: impl Fn(u32) -> bool) -> (u64, Vec<u32>) {
-    let mut before = Vec::with_capacity(list.len());
+/// Keeps those of a list that `keep` does not drop; it may add each to one that it kept before.
+pub(super) fn sweep<F>(
+    list: &mut Pieces<Awaiting<F>>,
+    mut keep: impl FnMut(&mut Pieces<Awaiting<F>>, u32, &Awaiting<F>) -> bool,
+) -> Swept {
+    let mut before = Vec::with_capacity(list.len() + 1);
     let mut kept = Pieces::default();
-    let mut dropped = 0;
-    for one in std::mem::take(list).into_elements() {
+    for (index, one) in (0..).zip(std::mem::take(list).into_elements()) {
         before.push(kept.len() as u32);
-        if one.pid != NO_ID && is_unwanted(one.pid) {
-            dropped += 1;
-        } else {
+        if keep(&mut kept, index, &one) {
             kept.push(one);
         }
     }
+    before.push(kept.len() as u32);
     *list = kept;
-    (dropped, before)
+    Swept { before }
+}
+
+/// Where the elements of a list are after some were dropped.
+#[derive(Debug)]
+pub(super) struct Swept {
+    /// For each of the former elements, and for the end, how many of those before it are still there.
+    before: Vec<u32>,
+}
+
+impl Swept {
+    /// How many of the elements before this place are still there.
+    pub(super) fn before(&self, index: usize) -> Option<usize> {
+        self.before.get(index).map(|before| *before as usize)
+    }
+
+    /// Where the element is now; `None` if it was dropped.
+    pub(super) fn place(&self, index: u32) -> Option<u32> {
+        let place = *self.before.get(index as usize)?;
+        (self.before.get(index as usize + 1)? > &place).then_some(place)
+    }
 }
 
 /// Whether an address is the kernel's.

@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 use crate::clock::{Clock, Ticks};
 use crate::etl::digest::{BufferAt, InOrder, RecordAt};
 use crate::event::{Event, Kind, NO_ID, Pointer};
+use crate::events::clr::{self, Clr};
 use crate::events::kernel::{self, Kernel, Phase, StackWalk, SysConfig};
 use crate::events::{Decoded, decode};
 use crate::guids::KERNEL_EVENT_TRACING;
@@ -25,6 +26,7 @@ use super::join::Join;
 use super::kept::{CounterSource, Kept};
 use super::lifetimes::EARLY_SECONDS;
 use super::mappings::Mappings;
+use super::merging::{Merger, Merging};
 use super::paths::Paths;
 use super::processes::{Process, ProcessId, Processes, Threads};
 use super::sample::{Context, Runner, RunnerId, Sample, Stack, StackId};
@@ -150,6 +152,13 @@ impl Builder {
         self.join.keep(keep);
     }
 
+    /// Lets samples take about so many bytes of memory. If they need more, those that differ in little but their time
+    /// become one ([`Trace::merged`]). What else there is in a recording counts for nothing here: stacks, methods, images.
+    /// To be called before the first event.
+    pub fn hold(&mut self, memory: u64) {
+        self.join.merge(Merging::new(memory, self.clock));
+    }
+
     /// Takes one event.
     pub fn event(&mut self, event: &Event<'_>) {
         self.count(1, event.payload.len() as u64, (event.time, event.time));
@@ -180,9 +189,14 @@ impl Builder {
             Ok(Decoded::Clr(clr)) => {
                 self.code.clr(&clr, event);
                 self.join.note(event.time, event.tid);
+                if let Clr::Method(clr::Method { phase: clr::Phase::Unload, .. }) = clr {
+                    self.code_changes(event.pid, event.time);
+                }
             }
             Ok(Decoded::JavaScript(javascript)) => {
                 self.code.javascript(&javascript, event);
+                // Its collector moves code without a word.
+                self.code_changes(event.pid, event.time);
                 self.join.note(event.time, event.tid);
             }
             Ok(Decoded::Other) => {
@@ -204,11 +218,7 @@ impl Builder {
     fn sample(&mut self, sample: kernel::Sample, pointer: Pointer, at: (Ticks, u16)) {
         self.join.sample(sample, pointer, at, self.intervals.len());
         if self.join.is_sweep_due() {
-            let before = self.join.sweep();
-            let left = self.join.samples.len();
-            for (samples, _) in &mut self.intervals {
-                *samples = before.get(*samples).map_or(left, |before| *before as usize);
-            }
+            self.join.sweep(at.0, &self.threads, &mut self.intervals);
         }
     }
 
@@ -227,6 +237,7 @@ impl Builder {
                 self.listed(process.phase);
                 if process.phase == Phase::Start {
                     self.images.process_began(process.pid, event.time);
+                    self.code_changes(process.pid, event.time);
                 }
                 let exit = process
                     .exit_time
@@ -247,6 +258,9 @@ impl Builder {
             Kernel::Image(image) => {
                 self.listed(image.phase);
                 self.images.record(image, event.time);
+                if image.phase == Phase::End {
+                    self.code_changes(image.pid, event.time);
+                }
                 self.join.note(event.time, event.tid);
             }
             Kernel::ImageId(id) => self.images.identity(id, event.time),
@@ -285,6 +299,13 @@ impl Builder {
         }
     }
 
+    /// From now on, other code may lie where code of a process was, or its id is another's.
+    fn code_changes(&mut self, pid: u32, time: Ticks) {
+        if let Some(merging) = &mut self.join.merging {
+            merging.change(pid, time);
+        }
+    }
+
     /// Counts the records of the kernel's lists.
     fn listed(&mut self, phase: Phase) {
         match phase {
@@ -315,6 +336,8 @@ impl Builder {
         let (mut runners, mut stacks) = (Interned::default(), Interned::default());
         let (raw_samples, others) =
             (std::mem::take(&mut self.join.samples), std::mem::take(&mut self.join.others));
+        let merging = self.join.merging.take();
+        let mut merger = Merger::default();
         let mut resolver = Resolver {
             join: &mut self.join,
             threads: &self.threads,
@@ -322,8 +345,8 @@ impl Builder {
             pointer: self.machine.pointer,
         };
         for (index, raw) in raw_samples.into_elements().enumerate() {
-            let Some((runner, stack)) = resolver.resolve(&raw) else {
-                unwanted += 1;
+            let Some((pid, runner, stack)) = resolver.resolve(&raw) else {
+                unwanted += u64::from(raw.count);
                 continue;
             };
             let sample = Sample {
@@ -334,16 +357,26 @@ impl Builder {
                 weight: interval.at(index).saturating_mul(u32::from(raw.fact.count)),
                 processor: raw.processor,
                 context: context(&raw.fact),
+                count: raw.count,
             };
             if stack.user.is_some() || !self.kernel.contains(sample.address, self.machine.pointer) {
                 in_user_mode.insert(runner.process);
             }
+            // Stacks that keys told are known only now.
+            if let Some(section) = merging.as_ref().and_then(|merging| merging.section(pid, raw.time))
+                && merger.is_added(section, sample.alike(), samples.len(), |known| {
+                    samples.get_mut(known).is_some_and(|known: &mut Sample| known.add(&sample))
+                })
+            {
+                continue;
+            }
             samples.push(sample);
         }
+        let merged = merging.as_ref().and_then(Merging::given_up);
         // After the samples, so that these have the same numbers whatever is kept beside them.
         let mut kept = Kept::default();
         for raw in others.into_elements() {
-            if let Some((runner, stack)) = resolver.resolve(&raw) {
+            if let Some((_, runner, stack)) = resolver.resolve(&raw) {
                 kept.take(&raw, RunnerId(runners.number(runner)), StackId(stacks.number(stack)));
             }
         }
@@ -366,6 +399,7 @@ impl Builder {
             stacks: stacks.into_things(),
             runners: runners.into_things(),
             samples,
+            merged,
             kept,
             counter_samples: self.counter_samples,
             counter_sources: self.sources,
@@ -391,8 +425,8 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// Whose event it is, and its stack; `None` if nobody wants its process.
-    fn resolve<F: Owner>(&mut self, raw: &Awaiting<F>) -> Option<(Runner, Stack)> {
+    /// The id of its process, whose event it is, and its stack; `None` if nobody wants its process.
+    fn resolve<F: Owner>(&mut self, raw: &Awaiting<F>) -> Option<(u32, Runner, Stack)> {
         let tid = raw.fact.tid();
         let thread = if tid == 0 { None } else { self.threads.at(tid, raw.time) };
         let of_thread = thread.and_then(|thread| self.threads.pid(thread));
@@ -402,7 +436,8 @@ impl Resolver<'_> {
         }
         let process = self.processes.at(pid, raw.time);
         let kernel = self.join.kernel_stack(raw, self.pointer);
-        Some((Runner { process, tid, thread }, Stack { kernel, user: self.join.resolved(raw.user) }))
+        let stack = Stack { kernel, user: self.join.resolved(raw.user) };
+        Some((pid, Runner { process, tid, thread }, stack))
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Buffers {
     kernel: KernelSpace,
     keep_idle: bool,
     wanted: Option<FxHashSet<u32>>,
+    /// Threads intern stacks.
+    interns: bool,
 }
 
 /// What a thread keeps: the stacks of its buffers.
@@ -166,10 +168,11 @@ impl Buffers {
         keep: Keep,
         keep_idle: bool,
         wanted: Option<FxHashSet<u32>>,
+        interns: bool,
     ) -> Self {
         let hooks = (0..=u16::MAX).map(u16::to_le_bytes);
         let classes = hooks.map(|[opcode, group]| class(hook_task(group, opcode), opcode, keep)).collect();
-        Buffers { classes, kernel, keep_idle, wanted }
+        Buffers { classes, kernel, keep_idle, wanted, interns }
     }
 
     #[inline(always)]
@@ -249,7 +252,7 @@ impl Buffers {
         }
         let noted = !is_sample && digest.has_noted(event_time, |of| of == tid || of == NO_ID);
         let is_wanted = self.wanted.as_ref().is_none_or(|wanted| wanted.contains(&pid));
-        let node = (is_sample && is_wanted).then(|| worker.intern(frames)).flatten();
+        let node = (self.interns && is_sample && is_wanted).then(|| worker.intern(frames)).flatten();
         Some(Item::Fragment(Fragment {
             event_time,
             first,

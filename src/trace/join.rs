@@ -20,11 +20,13 @@ use crate::origin::KernelSpace;
 use crate::prefix_tree::{NodeId, PrefixTree};
 
 use super::awaiting::{
-    Awaiting, Fact, Found, Keep, Mode, Named, Other, Owner, Part, find, kernel_test, sweep,
+    Awaiting, Fact, Found, Keep, Mode, Named, Other, Owner, Part, Swept, find, kernel_test, sweep,
 };
 use super::digest::{Buffers, Digest, Fragment, Worker};
 use super::idle::IdleCounter;
+use super::merging::{Merger, Merging};
 use super::pieces::Pieces;
+use super::processes::{ThreadId, Threads};
 use super::recent::{Memory, Recent};
 
 /// Collects samples and stacks in order of time.
@@ -36,8 +38,9 @@ pub(super) struct Join {
     wanted: Option<FxHashSet<u32>>,
     /// Samples that were dropped because their process is not wanted.
     pub(super) unwanted: u64,
-    /// How many samples there may be before those that nobody wants are dropped.
+    /// How many samples there may be before those that nobody wants are dropped, and those that may become one do.
     sweep_at: usize,
+    pub(super) merging: Option<Merging>,
     pub(super) samples: Pieces<Awaiting<kernel::Sample>>,
     /// Which events are kept beside them, and these.
     keep: Keep,
@@ -109,7 +112,8 @@ impl Join {
             kernel,
             wanted: None,
             unwanted: 0,
-            sweep_at: 0,
+            sweep_at: usize::MAX,
+            merging: None,
             samples: Pieces::default(),
             keep: Keep::default(),
             keep_idle: false,
@@ -129,7 +133,9 @@ impl Join {
 
     /// What digests buffers for it.
     pub(super) fn buffers(&self) -> Buffers {
-        Buffers::new(self.kernel, self.keep, self.keep_idle, self.wanted.clone())
+        // Which samples may become one must not depend on who has interned their stacks.
+        let interns = self.merging.is_none();
+        Buffers::new(self.kernel, self.keep, self.keep_idle, self.wanted.clone(), interns)
     }
 
     /// A buffer begins, after so many records of sampling intervals.
@@ -165,7 +171,7 @@ impl Join {
     /// Keeps the samples of these processes only. The process of a sample is known when its stack names it.
     pub(super) fn keep_only(&mut self, pids: impl IntoIterator<Item = u32>) {
         self.wanted = Some(pids.into_iter().collect());
-        self.sweep_at = FEW;
+        self.sweep_later();
     }
 
     /// Keeps idle samples like others.
@@ -183,28 +189,117 @@ impl Join {
         self.wanted.as_ref().is_some_and(|wanted| !wanted.contains(&pid))
     }
 
-    /// True when it is time to [`sweep`](Join::sweep).
-    pub(super) fn is_sweep_due(&self) -> bool {
-        self.wanted.is_some() && self.samples.len() + self.others.len() >= self.sweep_at
+    /// Merges samples once they take more memory than they may.
+    pub(super) fn merge(&mut self, merging: Merging) {
+        self.merging = Some(merging);
+        self.sweep_later();
     }
 
-    /// Drops the samples that are known to be unwanted. Gives for each of the former samples how many of those before it
-    /// are still there.
-    pub(super) fn sweep(&mut self) -> Vec<u32> {
+    /// True when it is time to [`sweep`](Join::sweep).
+    #[inline]
+    pub(super) fn is_sweep_due(&self) -> bool {
+        self.samples.len() + self.others.len() >= self.sweep_at
+    }
+
+    fn sweep_later(&mut self) {
+        let all = self.samples.len() + self.others.len();
+        let unwanted = if self.wanted.is_some() { FEW.max(2 * all) } else { usize::MAX };
+        let merging = self.merging.as_ref().map_or(usize::MAX, |merging| merging.most);
+        self.sweep_at = unwanted.min(merging.max(all + 1));
+    }
+
+    /// Drops the samples that are known to be unwanted, and merges others if they are too many. `intervals` follow them:
+    /// each sampling interval, with the number of samples before it.
+    pub(super) fn sweep(&mut self, now: Ticks, threads: &Threads, intervals: &mut [(usize, u32)]) {
         let wanted = self.wanted.as_ref();
-        let is_unwanted = |pid: u32| wanted.is_some_and(|wanted| !wanted.contains(&pid));
-        let (unwanted, samples) = sweep(&mut self.samples, is_unwanted);
-        let (_, others) = sweep(&mut self.others, is_unwanted);
-        for thread in self.threads.values_mut() {
-            for (waiting, before) in [(&mut thread.samples, &samples), (&mut thread.others, &others)] {
-                for index in &mut waiting.list {
-                    *index = before.get(*index as usize).copied().unwrap_or(u32::MAX);
+        let is_unwanted = |pid: u32| pid != NO_ID && wanted.is_some_and(|wanted| !wanted.contains(&pid));
+        let mut unwanted = 0;
+        let samples = sweep(&mut self.samples, |_, _, one| {
+            let is_unwanted = is_unwanted(one.pid);
+            unwanted += u64::from(one.count) * u64::from(is_unwanted);
+            !is_unwanted
+        });
+        let others = sweep(&mut self.others, |_, _, one| !is_unwanted(one.pid));
+        self.unwanted += unwanted;
+        self.moved(&samples, Some(&others), intervals);
+        if let Some(mut merging) = self.merging.take() {
+            loop {
+                let swept = self.merge_samples(&merging, now, threads, intervals);
+                self.moved(&swept, None, intervals);
+                if !merging.is_coarser(self.samples.len() + self.others.len()) {
+                    break;
                 }
             }
+            self.merging = Some(merging);
         }
-        self.unwanted += unwanted;
-        self.sweep_at = FEW.max(2 * (self.samples.len() + self.others.len()));
-        samples
+        self.sweep_later();
+    }
+
+    /// Follows samples, and perhaps others, to where they are now.
+    fn moved(&mut self, samples: &Swept, others: Option<&Swept>, intervals: &mut [(usize, u32)]) {
+        for thread in self.threads.values_mut() {
+            let waiting = [(&mut thread.samples, Some(samples)), (&mut thread.others, others)];
+            for (waiting, swept) in waiting {
+                let Some(swept) = swept else { continue };
+                waiting.list.retain_mut(|index| match swept.place(*index) {
+                    Some(place) => {
+                        *index = place;
+                        true
+                    }
+                    None => false,
+                });
+            }
+        }
+        for (before, _) in intervals {
+            *before = samples.before(*before).unwrap_or(self.samples.len());
+        }
+    }
+
+    /// Merges samples that nothing more can come for, and that differ in their time only.
+    fn merge_samples(
+        &mut self,
+        merging: &Merging,
+        now: Ticks,
+        threads: &Threads,
+        intervals: &[(usize, u32)],
+    ) -> Swept {
+        let waiting: FxHashSet<u32> =
+            self.threads.values().flat_map(|thread| thread.samples.list.iter().copied()).collect();
+        let settled = merging.settled_before(now);
+        let references = &self.references;
+        let mut merger = Merger::default();
+        let mut interval = 0;
+        sweep(&mut self.samples, |kept, index, one| {
+            while intervals.get(interval).is_some_and(|(before, _)| *before <= index as usize) {
+                interval += 1;
+            }
+            if one.time >= settled || waiting.contains(&index) {
+                return true;
+            }
+            let thread = threads.at(one.fact.tid, one.time);
+            let pid = if one.pid == NO_ID { thread.and_then(|of| threads.pid(of)) } else { Some(one.pid) };
+            let parts = (told(references, one.kernel), told(references, one.user));
+            let (Some(section), (Some(kernel), Some(user))) =
+                (merging.section(pid.unwrap_or(NO_ID), one.time), parts)
+            else {
+                return true;
+            };
+            let key = Alike {
+                interval,
+                thread: (one.fact.tid, thread, one.pid),
+                address: one.fact.address,
+                parts: [kernel, user],
+                processor: one.processor,
+                interrupt: (one.fact.in_dpc, one.fact.in_isr),
+            };
+            !merger.is_added(section, key, kept.len(), |known| {
+                kept.get_mut(known).is_some_and(|known| {
+                    let count = known.count.checked_add(one.count);
+                    let sums = count.zip(known.fact.count.checked_add(one.fact.count));
+                    sums.map(|sums| (known.count, known.fact.count) = sums).is_some()
+                })
+            })
+        })
     }
 
     /// Notes that the sample of a stack is of a process that nobody wants.
@@ -503,6 +598,27 @@ impl Join {
         let nothing = || Waiting { list: Vec::new(), in_user_mode: never };
         let new = || InKernel { samples: nothing(), others: nothing(), left: never, named: never };
         self.threads.entry(tid).or_insert_with(new)
+    }
+}
+
+/// What makes two samples one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Alike {
+    interval: usize,
+    thread: (u32, Option<ThreadId>, u32),
+    address: u64,
+    parts: [Part; 2],
+    processor: u16,
+    interrupt: (bool, bool),
+}
+
+/// A part that will not change any more; `None` if a key is still to be defined.
+fn told(references: &[Part], part: Part) -> Option<Part> {
+    match part {
+        Part::Referred(reference) => {
+            references.get(reference as usize).copied().filter(|part| *part != Part::Missing)
+        }
+        part => Some(part),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the join keeps of processes that nobody wants.
 
-use super::{FEW, Join, Ticks};
+use super::{FEW, Join, Threads, Ticks};
 use crate::event::{Event, Kind, Pointer};
 use crate::events::kernel::{Frames, Sample, StackWalk};
 use crate::guids::PERF_INFO;
@@ -26,6 +26,7 @@ fn event(time: i64) -> Event<'static> {
 fn unwanted_samples_and_idle_ones_take_no_memory() {
     let mut join = Join::new(KernelSpace::default());
     join.keep_only([40]);
+    let threads = Threads::new(0);
     let frames = |address: u64| address.to_le_bytes();
     let mut most = 0;
     for number in 1..=4 * FEW as i64 {
@@ -44,11 +45,11 @@ fn unwanted_samples_and_idle_ones_take_no_memory() {
         let frames = Frames::new(&bytes, Pointer::Bits64);
         join.stack_walk(&StackWalk::Stack { event_time, pid, tid, frames }, &event(time + 2));
         if join.is_sweep_due() {
-            join.sweep();
+            join.sweep(Ticks(time), &threads, &mut []);
         }
         most = most.max(join.samples.len());
     }
-    join.sweep();
+    join.sweep(Ticks(i64::MAX), &threads, &mut []);
     let wanted = 4 * FEW / 10;
     assert_eq!(join.samples.len(), wanted);
     assert_eq!(join.stacks.len(), wanted, "no other stack is stored");

@@ -18,6 +18,7 @@ mod kept;
 mod lifetimes;
 mod locate;
 mod mappings;
+mod merging;
 mod paths;
 mod pieces;
 mod processes;
@@ -45,6 +46,7 @@ pub use kept::{CounterSource, Kept, Stacked};
 pub use lifetimes::Life;
 pub use locate::{CodeAddress, InBody, Place, PlaceAt};
 pub use mappings::{Mapping, Mappings};
+pub use merging::Merged;
 pub use paths::Paths;
 pub use processes::{Process, ProcessId, Thread, ThreadId};
 pub use sample::{Context, Parts, Runner, RunnerId, Sample, Stack, StackId};
@@ -82,6 +84,8 @@ pub struct Trace {
     pub counter_samples: u64,
     /// What was counted, by the number of the source.
     pub counter_sources: BTreeMap<u32, CounterSource>,
+    /// What of the samples was given up to take less memory.
+    pub merged: Option<Merged>,
     /// The idle ones, where they are not among the samples.
     pub idle: Idle,
     /// Samples that were dropped because their process is not wanted ([`Builder::keep_only`]); no other count has them.
@@ -154,6 +158,6 @@ impl Trace {
 
     /// All samples of the recording, idle and unwanted ones too.
     pub fn sample_count(&self) -> u64 {
-        self.samples.len() as u64 + self.idle.samples + self.unwanted
+        self.samples.iter().map(Sample::count).sum::<u64>() + self.idle.samples + self.unwanted
     }
 }

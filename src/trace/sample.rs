@@ -22,6 +22,28 @@ pub struct Sample {
     pub processor: u16,
     /// What the processor was doing.
     pub context: Context,
+    /// How many samples it is: one, unless several became one ([`Trace::merged`](super::Trace::merged)). Their weights are
+    /// added up.
+    pub count: u8,
+}
+
+impl Sample {
+    /// How many samples it is.
+    pub fn count(&self) -> u64 {
+        u64::from(self.count)
+    }
+
+    /// What the same is in samples that may become one: all but the time.
+    pub(super) fn alike(&self) -> (RunnerId, StackId, u64, u16, Context, u32) {
+        let each = self.weight / u32::from(self.count).max(1);
+        (self.runner, self.stack, self.address, self.processor, self.context, each)
+    }
+
+    /// Adds a later one that is alike. False if one sample cannot be so many.
+    pub(super) fn add(&mut self, later: &Sample) -> bool {
+        let sums = self.count.checked_add(later.count).zip(self.weight.checked_add(later.weight));
+        sums.map(|sums| (self.count, self.weight) = sums).is_some()
+    }
 }
 
 const _: () = assert!(size_of::<Sample>() == 32);

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 
 import checks
 from run import (DATA, DEMO, FOLDER, LIMIT, TRACE_2016, TRACE_X64, WINDOWS_RUN, Run, Target, by_process, convert, environment,
-                 expect, program, running, same, total, wine, without_ids)
+                 expect, merged, program, running, same, total, wine, without_ids)
 
 ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
 LIVE = ["--no-symbols", "-f", "folded"]
@@ -60,14 +60,16 @@ def a_program_is_profiled_from_its_start():
         pid = max(counts, key=counts.get)
         # How short a readable name may be depends on the methods in the recording, and a session of one process has only
         # that one's.
-        lines = without_ids(convert(trace, "--pid", str(pid), "--raw-names"))
+        lines = merged(without_ids(convert(trace, "--pid", str(pid), "--raw-names")))
         run = Run("--duration", "500ms", *LIVE, "--raw-names", "--", program("target.exe"), "sleep", "20", trace=trace,
                   pid=f"{pid}=child", **settings).clean()
         expect(run.code == 0, f"exit code {run.code}: {run.err}")
         expect(re.search(r"target.exe \(\d+\) is still running; only the recording has ended", run.err), run.err)
-        # The recording has its process start in the middle; the program in its place is there before.
+        # The recording has its process start in the middle. The program in its place is there before, and owns what was
+        # sampled just before the start if this machine has run for less time than the recorded one had.
         name = lines[0].split(";")[0]
-        run.out = "\n".join(without_ids(re.sub(r"^target\.exe ", name + " ", run.out, flags=re.M).splitlines()))
+        renamed = re.sub(r"^target\.exe ", name + " ", run.out, flags=re.M)
+        run.out = "\n".join(merged(without_ids(renamed.splitlines())))
         same(run, lines, f"process {pid}")
         enabled = [call["pids"] for call in run.calls if call["call"] == "EnableTraceEx2"]
         # Methods are asked for only if somebody has listed modules.

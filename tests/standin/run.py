@@ -143,6 +143,14 @@ def without_ids(lines):
     return sorted(re.sub(r" \(\d+\)", "", line) for line in lines)
 
 
+def merged(lines):
+    """Stacks that read alike are one."""
+    counts = {}
+    for stack, count in (line.rsplit(" ", 1) for line in lines):
+        counts[stack] = counts.get(stack, 0) + int(count)
+    return sorted(f"{stack} {count}" for stack, count in counts.items())
+
+
 def by_process(trace):
     """Samples of each process of a recording: {id: count}, the idle and system processes left out."""
     counts = {}

@@ -213,6 +213,14 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
 
+    /// Let samples take at most this much memory: 500M, 2G
+    ///
+    /// If they need more, samples of one stack, thread and processor become one: first within 10 ms, then 100 ms, 1 s, 10 s
+    /// and 100 s, at last whenever they were taken. Counts and CPU time stay exact; what needs times gets coarse, and a
+    /// warning says how coarse. Stacks, methods and symbols take what they need.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) max_memory: Option<u64>,
+
     /// Complete isolated broken stacks by what the stacks before and after them share, marked as [repaired stack]
     #[arg(long, help_heading = "Broken stacks")]
     pub(crate) repair_stacks: bool,
@@ -233,9 +241,35 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A number of bytes: `500M`, `1.5G`, `512MiB`. As in other tools, units are powers of 1,024.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+    let bare = text.trim_end_matches(['b', 'B']).trim_end_matches('i');
+    let unit = bare.chars().last().map(|unit| unit.to_ascii_uppercase());
+    let unit = UNITS.into_iter().find(|(name, _)| Some(*name) == unit);
+    let number = if unit.is_some() { bare.get(..bare.len() - 1) } else { Some(text) };
+    let scale = f64::from(2_u32).powi(unit.map_or(0, |(_, bits)| bits as i32));
+    match number.unwrap_or_default().trim_end().parse::<f64>() {
+        Ok(number) if number > 0.0 && number * scale < 1e18 => Ok((number * scale) as u64),
+        _ => Err("expected a size such as 500M or 2G".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::percent;
+    use super::{percent, size};
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in
+            [("500M", 500 << 20), ("1.5G", 3 << 29), ("2gb", 2 << 30), ("64KiB", 64 << 10), ("4096", 4096)]
+        {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "-1G", "0", "x", "1X", "nan", "1e30G", "5 iB", "é", "inf"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_share_is_at_most_all() {

@@ -18,7 +18,7 @@ use crate::profile::{Balance, Category, Cut, Profile, Resolution, Unresolved};
 use crate::report::{json, time_of_day, time_zone};
 use crate::symbols::resolver::{ModuleReport, Symbols};
 use crate::trace::code::Host;
-use crate::trace::{Lost, Mapping, ModuleId, Process, ProcessId, Trace};
+use crate::trace::{Lost, Mapping, Merged, ModuleId, Process, ProcessId, Trace};
 
 pub use text::write;
 
@@ -117,6 +117,8 @@ pub struct SamplesInfo {
     pub cut: Cut,
     /// How much has a name, with the symbols on this machine.
     pub named: NamedInfo,
+    /// What of their times was given up to take less memory; `None` for nothing.
+    pub merged: Option<Merged>,
 }
 
 /// How much of the kept samples has a name.
@@ -288,6 +290,7 @@ impl Info {
                 categories: profile.categories(),
                 cut: profile.cut(),
                 named: named(profile, &resolutions),
+                merged: trace.merged,
             },
             sampling_intervals: intervals(trace),
             lost: trace.lost.clone(),
@@ -333,7 +336,7 @@ fn utc(filetime: i64) -> Option<String> {
 fn intervals(trace: &Trace) -> Vec<IntervalInfo> {
     let mut samples = trace.idle.by_weight.clone();
     for sample in &trace.samples {
-        *samples.entry(u64::from(sample.weight)).or_default() += 1;
+        *samples.entry(u64::from(sample.weight) / sample.count().max(1)).or_default() += sample.count();
     }
     let mut rows: Vec<IntervalInfo> =
         samples.into_iter().map(|(interval, samples)| IntervalInfo { interval, samples }).collect();
@@ -349,7 +352,7 @@ fn processes(
     let mut samples = vec![0; trace.processes.len()];
     for sample in &profile.samples {
         if let Some(count) = samples.get_mut(profile.runner(sample).process.0 as usize) {
-            *count += 1;
+            *count += sample.count();
         }
     }
     let seconds = |time: Ticks| trace.clock.seconds(time);
@@ -444,7 +447,7 @@ fn leaves_by_mapping(trace: &Trace, profile: &Profile) -> FxHashMap<usize, u64> 
         let Some(mapped) = mappings.get(&of(module, profile.runner(sample).process)) else { continue };
         let there = mapped.iter().find(|(_, mapping)| mapping.covers(sample.time));
         if let Some((index, _)) = there.or(mapped.first()) {
-            *samples.entry(*index).or_default() += 1;
+            *samples.entry(*index).or_default() += sample.count();
         }
     }
     samples

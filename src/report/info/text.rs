@@ -55,7 +55,7 @@ fn clock_name(kind: ClockKind) -> &'static str {
 }
 
 fn samples(out: &mut impl Write, info: &Info) -> io::Result<()> {
-    let SamplesInfo { balance: samples, categories, cut, named } = &info.samples;
+    let SamplesInfo { balance: samples, categories, cut, named, merged } = &info.samples;
     if samples.total == 0 {
         return row(out, "samples", "none: this recording has no CPU samples");
     }
@@ -83,6 +83,10 @@ fn samples(out: &mut impl Write, info: &Info) -> io::Result<()> {
     if stacks.broken + stacks.repaired > 0 {
         let text = format!("{} stacks, {} more repaired", count(stacks.broken), count(stacks.repaired));
         row(out, "broken", &text)?;
+    }
+    if let Some(merged) = merged {
+        let within = merged.within_seconds.map_or("the whole recording".to_owned(), duration);
+        row(out, "merged", &format!("those of one stack, thread and processor within {within}"))?;
     }
     if cut.samples > 0 {
         row(out, "cut", &cut_stacks(cut))?;

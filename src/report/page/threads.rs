@@ -58,8 +58,8 @@ pub(super) struct Thread {
     total: i64,
     /// The cell of the last record that was written, and its part.
     last: (u32, u32),
-    /// The cell that is being filled, and the parts and values of its samples.
-    open: (u32, Vec<(u32, i64)>),
+    /// The cell that is being filled, and the parts and values of its samples, and how many they are.
+    open: (u32, Vec<(u32, i64, u64)>),
 }
 
 impl Threads {
@@ -74,8 +74,9 @@ impl Threads {
             let sample = |place: u32| profile.samples.get(place as usize);
             arranged.ends.iter().filter_map(move |end| Some((sample(end.sample)?, end.node)))
         };
-        let first = samples().next().map(|(sample, _)| sample.value);
-        let each = first.filter(|first| samples().all(|(sample, _)| sample.value == *first));
+        let first = samples().next().map(|(sample, _)| sample.value / i64::from(sample.count).max(1));
+        let each = first
+            .filter(|first| samples().all(|(sample, _)| sample.value == first * i64::from(sample.count)));
         let most = if arranged.ends.len() > MANY { COARSE } else { FINE };
         let cell = round_up(timeline.length / most + 1);
         let mut all =
@@ -88,7 +89,7 @@ impl Threads {
             }
             let cell = all.cell_of(profile, sample);
             if let Some(thread) = all.threads.get_mut(place) {
-                thread.add(cell, tree.part(node), sample.value, each.is_none());
+                thread.add(cell, (tree.part(node), sample.value, sample.count()), each.is_none());
             }
         }
         all.close(&places.who, labels);
@@ -133,26 +134,26 @@ impl Threads {
 
 impl Thread {
     /// Adds a sample, which is never earlier than the one before it.
-    fn add(&mut self, cell: u32, part: u32, value: i64, with_value: bool) {
+    fn add(&mut self, cell: u32, sample: (u32, i64, u64), with_value: bool) {
         if cell != self.open.0 {
             self.flush(with_value);
             self.open.0 = cell;
         }
-        self.open.1.push((part, value));
-        self.total = self.total.saturating_add(value);
+        self.open.1.push(sample);
+        self.total = self.total.saturating_add(sample.1);
     }
 
     /// Writes the open cell.
     fn flush(&mut self, with_value: bool) {
         let (cell, mut samples) = std::mem::take(&mut self.open);
         samples.sort_unstable();
-        for alike in samples.chunk_by(|(one, _), (other, _)| one == other) {
-            let part = alike.first().map_or(0, |(part, _)| *part);
+        for alike in samples.chunk_by(|(one, ..), (other, ..)| one == other) {
+            let part = alike.first().map_or(0, |(part, ..)| *part);
             self.cell.push(cell.saturating_sub(self.last.0).into());
             self.part.push_signed(i64::from(part) - i64::from(self.last.1));
-            self.samples.push(alike.len() as u64);
+            self.samples.push(alike.iter().map(|(.., samples)| samples).sum());
             if with_value {
-                self.value.push_signed(alike.iter().map(|(_, value)| *value).fold(0, i64::saturating_add));
+                self.value.push_signed(alike.iter().map(|(_, value, _)| *value).fold(0, i64::saturating_add));
             }
             self.last = (cell, part);
             self.records += 1;

@@ -213,16 +213,18 @@ fn put_samples(
     strings: &mut Strings,
 ) -> io::Result<()> {
     let mut cutter = Cutter::new(picture);
-    let mut all: Vec<(usize, Option<StackId>, NodeId, i64)> = samples(picture)
-        .map(|(end, sample)| (threads.of(sample), code.stack(end.node), end.node, sample.value))
+    let mut all: Vec<(usize, Option<StackId>, NodeId, i64, i64)> = samples(picture)
+        .map(|(end, sample)| {
+            (threads.of(sample), code.stack(end.node), end.node, sample.value, sample.count.into())
+        })
         .collect();
     all.sort_unstable();
     for alike in all.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
-        let Some((thread, Some(stack), node, _)) = alike.first() else { continue };
-        let time = alike.iter().fold(0, |sum: i64, (.., value)| sum.saturating_add(*value));
+        let Some((thread, Some(stack), node, ..)) = alike.first() else { continue };
+        let time = alike.iter().fold(0, |sum: i64, (.., value, _)| sum.saturating_add(*value));
         let sample = Sample {
             location_id: cutter.cut(code.locations_of(*stack).map(id_of)),
-            value: vec![i64::try_from(alike.len()).unwrap_or(i64::MAX), nanoseconds(time)],
+            value: vec![alike.iter().map(|(.., samples)| samples).sum(), nanoseconds(time)],
             label: labels(picture, threads, *thread, *node, strings),
         };
         put(out, &Profile { sample: vec![sample], ..Profile::default() })?;

@@ -156,6 +156,31 @@ fn records_out_of_order_inside_a_buffer() {
     }
 }
 
+/// Two buffers claim 16 MiB each, and the file may decompress to that much once. The one that begins first has it, also
+/// when reading starts again because its records are out of order.
+#[test]
+fn what_may_be_decompressed_is_the_same_in_every_order() {
+    const CLAIM: u32 = 16 << 20;
+    let claims = |times: [i64; 2]| {
+        let event = |buffer: Buffer, time| buffer.event(START + time, Sample::new(CODE + time as u64, 44));
+        let buffer = times.into_iter().fold(Buffer::new(0).size(SIZE), event);
+        buffer.compressed().with_saved_offset(CLAIM).patch(0x30, &CLAIM.to_le_bytes())
+    };
+    let file = etl().compressed().buffer(claims([20, 30])).buffer(claims([10, 5])).finish();
+    let outcome = read_all(&file).unwrap();
+    let times: Vec<i64> = outcome.trace.samples.iter().map(|sample| sample.time.0 - START).collect();
+    assert_eq!(times, [5, 10]);
+    let kinds: Vec<DamageKind> = outcome.damage.into_iter().map(|damage| damage.kind).collect();
+    assert!(
+        matches!(
+            kinds.as_slice(),
+            [DamageKind::TooLarge, DamageKind::Compression { .. }]
+                | [DamageKind::Compression { .. }, DamageKind::TooLarge]
+        ),
+        "{kinds:?}"
+    );
+}
+
 /// A circular file goes on at its beginning: the oldest buffer may be anywhere.
 #[test]
 fn the_oldest_buffer_anywhere() {

@@ -1,5 +1,6 @@
 //! Reads recordings, through the library and through the program's JSON.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -9,7 +10,7 @@ use etwprof::analysis;
 use etwprof::etl::{Reading, Recording};
 use etwprof::event::Event;
 use etwprof::prefix_tree::NodeId;
-use etwprof::trace::{Builder, Trace};
+use etwprof::trace::{Builder, CodeAddress, Place, Trace};
 use serde_json::Value;
 
 use super::command;
@@ -56,7 +57,51 @@ pub fn every_way(recording: &Recording, prepare: impl Fn(&mut Builder)) -> Readi
         }
         assert_eq!(facts(&reading.value).len(), facts_of.len(), "with {threads} threads");
     }
+    held(recording, &prepare, &one.value);
     one
+}
+
+/// Reads a recording in as little memory as may be: what it counts is what `whole` counts, for any number of threads.
+#[track_caller]
+fn held(recording: &Recording, prepare: &impl Fn(&mut Builder), whole: &Trace) {
+    let read = |threads, memory| {
+        let prepare = |builder: &mut Builder| {
+            prepare(builder);
+            builder.hold(memory);
+        };
+        analysis::trace_with(recording, NonZeroUsize::new(threads), &mut |_| (), prepare).value
+    };
+    let samples = whole.samples.len() as u64;
+    for memory in [0, 128 * samples / 4, 128 * samples / 2] {
+        let [one, three] = [1, 3].map(|threads| read(threads, memory));
+        assert!(facts(&one) == facts(&three), "samples in {memory} bytes depend on threads");
+        assert_eq!(one.lost, whole.lost, "in {memory} bytes");
+        assert_eq!((one.unwanted, &one.idle), (whole.unwanted, &whole.idle), "in {memory} bytes");
+        assert_eq!(one.sample_count(), whole.sample_count(), "in {memory} bytes");
+        assert!(one.merged.is_some() || one.samples == whole.samples, "in {memory} bytes");
+        assert!(counts(&one) == counts(whole), "samples in {memory} bytes count otherwise");
+    }
+}
+
+/// How many samples there are of each thread, processor and stack of places, and what they stand for.
+fn counts(trace: &Trace) -> BTreeMap<String, (u64, u64)> {
+    let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for sample in &trace.samples {
+        let (runner, stack) = (trace.runner(sample.runner), trace.stack(sample.stack));
+        let parts = [stack.kernel, stack.user].into_iter().flatten();
+        let addresses = parts.flat_map(|part| trace.addresses.path(part)).chain([sample.address]);
+        let places: Vec<Place> = addresses
+            .map(|address| {
+                trace.locate(runner.process, CodeAddress { address, is_return: false }, sample.time).place
+            })
+            .collect();
+        let each = sample.weight / u32::from(sample.count);
+        let key = format!("{runner:?} {:?} {} {each} {places:x?}", sample.context, sample.processor);
+        let (samples, weight) = counts.entry(key).or_default();
+        *samples += sample.count();
+        *weight += u64::from(sample.weight);
+    }
+    counts
 }
 
 /// What a trace says, but for the numbers of nodes, which depend on who interned a stack.

@@ -1,0 +1,147 @@
+//! Samples that differ in nothing but their time become one, so that a recording of any length fits in the memory that it
+//! may take.
+//!
+//! First the time of samples gets coarser, step by step; in the end they have none, and each distinct stack of a thread
+//! on a processor is kept with its counts. Which code lies at an address, and whose a thread's id is, does not change
+//! within what is merged. A sample may still await its stack for a while, so the latest stay as they are.
+
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::clock::{Clock, Ticks};
+
+/// How far apart samples may be that become one, in seconds: the steps before any may.
+const STEPS: [f64; 5] = [0.01, 0.1, 1.0, 10.0, 100.0];
+
+/// What a sample takes until it is in a profile, in bytes: while it awaits its stack, in the trace and in the profile,
+/// and in the list of those that others may be merged with.
+const SAMPLE: u64 = 128;
+
+/// The least number of samples that is worth a search.
+const LEAST: usize = 1 << 6;
+
+/// How long after a sample its stack may come, in seconds; 0.4 s have been seen.
+const SETTLED: f64 = 2.0;
+
+/// What a trace gave up to take no more memory than it may ([`Builder::hold`](super::Builder::hold)).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Merged {
+    /// Samples of one stack, thread and processor within the same so many seconds are one, with the time of the first;
+    /// `None` if they are, whenever they were taken.
+    pub within_seconds: Option<f64>,
+    /// Even so they take more than they may.
+    pub is_too_much: bool,
+}
+
+/// Says when samples are merged, and which.
+#[derive(Debug)]
+pub(super) struct Merging {
+    /// So many samples are too many.
+    pub(super) most: usize,
+    /// In ticks.
+    steps: [i64; STEPS.len()],
+    /// The number of the step in force; that of steps for none.
+    step: Option<usize>,
+    settled: i64,
+    is_too_much: bool,
+    /// When what lies at the addresses of a process may have changed; of the kernel's under process 0.
+    changes: FxHashMap<u32, Vec<Ticks>>,
+}
+
+/// Times of a process between which samples may become one.
+pub(super) type Section = (i64, usize, usize);
+
+impl Merging {
+    pub(super) fn new(memory: u64, clock: Clock) -> Merging {
+        Merging {
+            most: usize::try_from(memory / SAMPLE).unwrap_or(usize::MAX).max(LEAST),
+            steps: STEPS.map(|seconds| clock.ticks(seconds).max(1)),
+            step: None,
+            settled: clock.ticks(SETTLED),
+            is_too_much: false,
+            changes: FxHashMap::default(),
+        }
+    }
+
+    /// Code of a process was unloaded, or its id is another's from now on.
+    pub(super) fn change(&mut self, pid: u32, time: Ticks) {
+        self.changes.entry(pid).or_default().push(time);
+    }
+
+    /// Samples from then on may await their stacks.
+    pub(super) fn settled_before(&self, now: Ticks) -> Ticks {
+        Ticks(now.0.saturating_sub(self.settled))
+    }
+
+    /// There are `left` samples after those of the present step were merged. True if they are still too many and a
+    /// coarser step is in force now.
+    pub(super) fn is_coarser(&mut self, left: usize) -> bool {
+        match self.step {
+            _ if left <= self.most / 2 => false,
+            Some(step) if step >= self.steps.len() => {
+                (self.most, self.is_too_much) = (2 * left, true);
+                false
+            }
+            step => {
+                self.step = Some(step.map_or(0, |step| step + 1));
+                true
+            }
+        }
+    }
+
+    /// The part of the time of a process that a moment is in; `None` if nothing is merged yet.
+    pub(super) fn section(&self, pid: u32, time: Ticks) -> Option<Section> {
+        let step = self.steps.get(self.step?);
+        let changes = |pid| {
+            let of_process = self.changes.get(&pid).map_or(&[][..], Vec::as_slice);
+            of_process.partition_point(|change| *change <= time)
+        };
+        Some((step.map_or(0, |step| time.0.div_euclid(*step)), changes(pid), changes(0)))
+    }
+
+    pub(super) fn given_up(&self) -> Option<Merged> {
+        let within_seconds = STEPS.get(self.step?).copied();
+        Some(Merged { within_seconds, is_too_much: self.is_too_much })
+    }
+}
+
+/// Finds the sample that another one is merged with. They come in order of time.
+#[derive(Debug)]
+pub(super) struct Merger<K> {
+    places: FxHashMap<(Section, K), u32>,
+    step: i64,
+}
+
+impl<K: Eq + Hash> Default for Merger<K> {
+    fn default() -> Self {
+        Merger { places: FxHashMap::default(), step: i64::MIN }
+    }
+}
+
+impl<K: Eq + Hash> Merger<K> {
+    /// True for a sample that could be added to an earlier one with this key, by `add` to that at its place. If it could
+    /// not, those to come are added to it, at `place`.
+    pub(super) fn is_added(
+        &mut self,
+        section: Section,
+        key: K,
+        place: usize,
+        add: impl FnOnce(usize) -> bool,
+    ) -> bool {
+        if section.0 != self.step {
+            // Nothing that comes later is of an earlier step.
+            self.step = section.0;
+            self.places.clear();
+        }
+        let place = place as u32;
+        match self.places.entry((section, key)) {
+            Entry::Occupied(known) if add(*known.get() as usize) => return true,
+            Entry::Occupied(mut known) => known.insert(place),
+            Entry::Vacant(new) => *new.insert(place),
+        };
+        false
+    }
+}
