@@ -258,7 +258,7 @@ impl Builder {
             Kernel::Image(image) => {
                 self.listed(image.phase);
                 self.images.record(image, event.time);
-                if image.phase == Phase::End {
+                if matches!(image.phase, Phase::Start | Phase::End) {
                     self.code_changes(image.pid, event.time);
                 }
                 self.join.note(event.time, event.tid);

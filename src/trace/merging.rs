@@ -66,7 +66,7 @@ impl Merging {
         }
     }
 
-    /// Code of a process was unloaded, or its id is another's from now on.
+    /// An image of a process was loaded or unloaded, other code of it was unloaded, or its id is another's from now on.
     pub(super) fn change(&mut self, pid: u32, time: Ticks) {
         self.changes.entry(pid).or_default().push(time);
     }

@@ -111,6 +111,7 @@ mod trace {
     mod join;
     mod kept;
     mod lifetimes;
+    mod merging;
     mod repair;
 }
 

@@ -97,6 +97,9 @@ fn record(
         if filter.include_idle {
             builder.keep_idle();
         }
+        if let Some(memory) = args.limits.max_memory {
+            builder.hold(memory);
+        }
         builder
     };
     let mut recorder = Recorder::start(&options, builder).map_err(|error| permissions::explained(&error))?;
