@@ -79,6 +79,7 @@ pub mod access;
 pub mod analysis;
 pub mod bytes;
 pub mod clock;
+pub mod compare;
 pub mod debug_id;
 pub mod etl;
 pub mod event;

@@ -1,5 +1,6 @@
 //! Command-line arguments, from which help, completions and the man page are made.
 
+mod diff;
 mod filter;
 mod rights;
 mod shaping;
@@ -17,6 +18,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use etwprof::profile::Matcher;
 
 use super::time;
+pub(crate) use diff::{Diff, DiffFormat, DiffSort};
 pub(crate) use filter::{Category, Filter, Samples};
 pub(crate) use rights::{Grant, Permissions, Revoke};
 pub(crate) use shaping::{GroupBy, Shaping};
@@ -38,12 +40,13 @@ Examples:
   etwprof trace.etl -o flame.svg          draw its flame graph
   etwprof view trace.etl                  look at it in the browser
   etwprof top trace.etl                   list its hottest functions
+  etwprof diff before.etl after.etl       show what changed from one to the other
   etwprof info trace.etl                  show what is in it, and what was lost
   etwprof --pid 1234 --duration 10s       profile a running process (Windows)
   etwprof -- app.exe args                 run a program and profile it (Windows)
 
 Times: 10 (seconds), 1.5s, 200ms, 1m30s, 2h.
-Exit codes: 0 success, 1 failure, 2 wrong command line.";
+Exit codes: 0 success, 1 failure, 2 wrong command line, 3 (diff) too little evidence.";
 
 /// Show where the CPU time goes: a sampling profiler for Windows and .NET, built on ETW
 ///
@@ -90,6 +93,8 @@ pub(crate) enum Command {
     Callees(Box<Callees>),
     /// Show the source lines of a function, with their samples
     Lines(Box<Lines>),
+    /// Show what changed between two recordings; fail if functions got slower
+    Diff(Box<Diff>),
     /// Show what is in a recording: machine, processes, samples, modules, losses
     Info(Info),
     /// Count the events of a recording by provider, event and version

@@ -1,11 +1,13 @@
 //! The command line.
 //!
-//! stdout is data and stderr is talk. Exit codes: 0 done, 1 the work failed, 2 the command line is wrong.
+//! stdout is data and stderr is talk. Exit codes: 0 done, 1 the work failed, 2 the command line is wrong, 3 (`diff`)
+//! there is too little evidence.
 
 mod args;
 mod candidates;
 mod choose;
 mod convert;
+mod diff;
 mod events;
 mod generate;
 mod info;
@@ -57,6 +59,7 @@ pub(crate) fn main() -> ExitCode {
                 | Command::Callers(_)
                 | Command::Callees(_)
                 | Command::Lines(_)
+                | Command::Diff(_)
                 | Command::Info(_)
                 | Command::Events(_)
                 | Command::Symbols(_)
@@ -70,6 +73,7 @@ pub(crate) fn main() -> ExitCode {
         Some(Command::Callers(callers)) => tables::calls(&callers.calls, Side::Callers, quiet),
         Some(Command::Callees(callees)) => tables::calls(&callees.calls, Side::Callees, quiet),
         Some(Command::Lines(lines)) => tables::lines(&lines, quiet),
+        Some(Command::Diff(diff)) => diff::run(&diff, quiet),
         Some(Command::Info(info)) => info::run(&info, quiet),
         Some(Command::Events(events)) => events::run(&events, quiet),
         Some(Command::Symbols(symbols)) => symbols::run(&symbols, quiet),
@@ -90,6 +94,14 @@ pub(crate) fn main() -> ExitCode {
             if let Some(strict::Strict(reasons)) = error.downcast_ref() {
                 reasons.iter().for_each(|reason| say::error(&one_line(&format!("--strict: {reason}"))));
                 return ExitCode::FAILURE;
+            }
+            if let Some(diff::Refused(reasons)) = error.downcast_ref() {
+                reasons.iter().for_each(|reason| say::error(&one_line(reason)));
+                return ExitCode::FAILURE;
+            }
+            if let Some(diff::Undecided(reasons)) = error.downcast_ref() {
+                reasons.iter().for_each(|reason| say::error(&one_line(reason)));
+                return ExitCode::from(3);
             }
             let text = format!("{error:#}");
             // Errors about rights have several lines; the name of a file must not add any.

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::trace::code::{Body, BodyKind};
 use crate::trace::{Module, ModuleId, Trace};
 use crate::winpath::{file_name, without_volume};
 
 /// What kind of code a frame is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
     /// No code: a process, a thread, or a remark.

@@ -64,7 +64,6 @@ impl Timeline {
     ) -> Timeline {
         let clock = profile.trace.clock;
         let since = |time| clock.filetime(time).saturating_sub(clock.base_utc);
-        let at = |moment: Moment| since(moment.at(&profile.trace));
         // What stands alike in the tree is one here.
         let mut alike: FxHashMap<(u32, &str), usize> = FxHashMap::default();
         let mut ids: Vec<ProcessId> = Vec::new();
@@ -86,11 +85,7 @@ impl Timeline {
             samples: sample.count(),
             row: rows.get(sample.runner.0 as usize).copied().unwrap_or(usize::MAX),
         });
-        let (first, last) =
-            sampled(&profile.trace).map_or((0, 0), |(first, last)| (since(first), since(last)));
-        let start = from.map_or(first, |from| at(from).clamp(first, last));
-        let end = to.map_or(last, |to| at(to).clamp(start, last));
-        Timeline::count(dots, &ids, start..end, most_bins)
+        Timeline::count(dots, &ids, range(&profile.trace, (from, to)), most_bins)
     }
 
     fn count(
@@ -177,6 +172,24 @@ impl std::ops::AddAssign<&Load> for Load {
             (one, other) => one.or(other),
         };
     }
+}
+
+impl Profile {
+    /// How long processors were sampled, or how much of that is between two moments, in seconds.
+    pub fn seconds(&self, moments: (Option<Moment>, Option<Moment>)) -> f64 {
+        let range = range(&self.trace, moments);
+        (range.end - range.start) as f64 / 1e7
+    }
+}
+
+/// The time in which processors were sampled, or what of it is between two moments, in 100 ns since the first record.
+fn range(trace: &Trace, (from, to): (Option<Moment>, Option<Moment>)) -> std::ops::Range<i64> {
+    let since = |time| trace.clock.filetime(time).saturating_sub(trace.clock.base_utc);
+    let at = |moment: Moment| since(moment.at(trace));
+    let (first, last) = sampled(trace).map_or((0, 0), |(first, last)| (since(first), since(last)));
+    let start = from.map_or(first, |from| at(from).clamp(first, last));
+    let end = to.map_or(last, |to| at(to).clamp(start, last));
+    start..end
 }
 
 /// The times of the first and the last sample of a recording, idle ones too.

@@ -7,6 +7,7 @@ pub mod colours;
 pub mod console;
 #[cfg(feature = "live")]
 pub mod diagnosis;
+pub mod diff;
 pub mod events;
 pub mod flamegraph;
 pub mod folded;

@@ -10,6 +10,7 @@ use std::fmt::Write;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::compare::stable;
 use crate::event::NO_ID;
 use crate::profile::{
     Category, Detail, Entry, Frame, FrameId, Function, Group, GroupId, Line, Nameless, Profile, Unresolved,
@@ -154,6 +155,38 @@ impl<'p> Spelling<'p> {
     pub(super) fn line(&self, entry: Entry) -> Option<&'p Line> {
         let Entry::Frame(frame) = entry else { return None };
         self.profile.stacks.frame(frame)?.line.as_ref().filter(|_| self.detail.lines)
+    }
+
+    /// What an entry is in every recording and every build: its facts without ids, addresses, tiers, and numbers that a
+    /// compiler counted up.
+    pub(super) fn key(&self, entry: Entry) -> String {
+        let nameless =
+            |module: &str| if module.is_empty() { "?!?".to_owned() } else { format!("{module}!?") };
+        let frame = match entry {
+            Entry::Process(process) => {
+                let process = self.profile.trace.process(process);
+                return process.map_or("unknown process", |process| process.label()).to_owned();
+            }
+            Entry::Thread(process, tid) => {
+                let pid = self.profile.trace.process(process).map_or(NO_ID, |process| process.pid);
+                let name = self.threads.get(&(pid, tid)).copied().unwrap_or_default();
+                return format!("thread {name}").trim_end().to_owned();
+            }
+            Entry::Remark(remark) => return remark.text().to_owned(),
+            Entry::Group(group) => return stable(&self.group_text(group)),
+            Entry::Frame(frame) | Entry::Unnamed(frame) => self.profile.stacks.frame(frame),
+        };
+        let Some(frame) = frame else { return String::new() };
+        let function = self.profile.stacks.function_of(frame).filter(|_| !matches!(entry, Entry::Unnamed(_)));
+        let Some(function) = function else { return nameless(&self.image_name(frame)) };
+        let name = match &function.name {
+            FunctionName::Text(name) => stable(name),
+            FunctionName::Native(name) => stable(&short_name(name)),
+            FunctionName::Method(name) => stable(&name.to_string()),
+            FunctionName::Token(_) | FunctionName::Start(_) => return nameless(&function.module),
+        };
+        let nearest = if frame.certainty == Certainty::Nearest { "~" } else { "" };
+        format!("{}!{nearest}{name}", function.module)
     }
 
     /// Why an entry has no name; `None` for one that has.

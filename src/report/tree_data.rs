@@ -24,7 +24,10 @@ pub const JSON: Format = Format {
     content: Content::Plain,
     tops: Tops::AsAsked,
     needs: Needs { ends: false, lines: false, code: false },
-    write: |mut out, picture: &Picture<'_>| write_json(&mut out, picture.arranged, picture.labels),
+    write: |mut out, picture: &Picture<'_>| {
+        let seconds = picture.profile().seconds(picture.range);
+        write_json(&mut out, picture.arranged, picture.labels, seconds)
+    },
 };
 
 /// The tree as CSV.
@@ -40,6 +43,7 @@ pub const CSV: Format = Format {
 #[derive(Serialize)]
 struct Facts {
     name: String,
+    key: String,
     module: String,
     file: Option<String>,
     line: Option<u32>,
@@ -53,6 +57,7 @@ impl Facts {
         let label = spelling.label(entry);
         let (file, line) = spelling.line(entry).map(|line| (line.file.to_string(), line.line)).unzip();
         Facts {
+            key: spelling.key(entry),
             module: spelling.module(entry),
             file,
             line,
@@ -96,9 +101,14 @@ fn nodes(arranged: &Arranged) -> impl Iterator<Item = Node> {
     })
 }
 
-/// Writes the tree as JSON, a node on each line. It is never in memory as a whole.
-pub fn write_json(out: &mut impl Write, arranged: &Arranged, spelling: &Spelling<'_>) -> io::Result<()> {
-    write!(out, "{{\"kept\":{},\"nodes\":[", arranged.counts.total())?;
+/// Writes the tree of a recording of so many `seconds` as JSON, a node on each line. It is never in memory as a whole.
+pub fn write_json(
+    out: &mut impl Write,
+    arranged: &Arranged,
+    spelling: &Spelling<'_>,
+    seconds: f64,
+) -> io::Result<()> {
+    write!(out, "{{\"kept\":{},\"seconds\":{seconds},\"nodes\":[", arranged.counts.total())?;
     // The fields of each entry, without the braces around them.
     let mut facts: FxHashMap<Entry, String> = FxHashMap::default();
     for (index, node) in nodes(arranged).enumerate() {
@@ -128,10 +138,11 @@ pub fn write_json(out: &mut impl Write, arranged: &Arranged, spelling: &Spelling
 
 /// Writes the tree as CSV with a head, a node in each row; `index` is what `parent` refers to.
 pub fn write_csv(out: &mut impl Write, arranged: &Arranged, spelling: &Spelling<'_>) -> io::Result<()> {
-    const HEAD: [&str; 13] = [
+    const HEAD: [&str; 14] = [
         "index",
         "parent",
         "name",
+        "key",
         "module",
         "file",
         "line",
@@ -149,9 +160,9 @@ pub fn write_csv(out: &mut impl Write, arranged: &Arranged, spelling: &Spelling<
     for (index, node) in nodes(arranged).enumerate() {
         let facts = facts.entry(node.entry).or_insert_with(|| {
             let facts = Facts::of(spelling, node.entry);
-            let (name, module, file) =
-                (text(&facts.name), text(&facts.module), facts.file.as_deref().map(text));
-            Facts { name, module, file, ..facts }
+            let (name, key, module) = (text(&facts.name), text(&facts.key), text(&facts.module));
+            let file = facts.file.as_deref().map(text);
+            Facts { name, key, module, file, ..facts }
         });
         let numbers = (node.exclusive, node.inclusive, node.exclusive_ns, node.inclusive_ns);
         csv.row(&(index, node.parent, facts, numbers))?;

@@ -9,6 +9,7 @@ mod architecture;
 mod baselines;
 mod beliefs;
 mod believable;
+mod compare;
 mod demo;
 mod firefox;
 mod golden;
@@ -18,6 +19,7 @@ mod tables;
 mod cli {
     mod choosing;
     mod commands;
+    mod diff;
     mod formats;
     mod output_files;
     mod report;

@@ -72,7 +72,7 @@ fn held(recording: &Recording, prepare: &impl Fn(&mut Builder), whole: &Trace) {
         analysis::trace_with(recording, NonZeroUsize::new(threads), &mut |_| (), prepare).value
     };
     let samples = whole.samples.len() as u64;
-    for memory in [0, 128 * samples / 4, 128 * samples / 2] {
+    for memory in [0, 128 * samples / 3] {
         let [one, three] = [1, 3].map(|threads| read(threads, memory));
         assert!(facts(&one) == facts(&three), "samples in {memory} bytes depend on threads");
         assert_eq!(one.lost, whole.lost, "in {memory} bytes");

@@ -1,0 +1,144 @@
+//! `etwprof diff`: what changed between two recordings, and whether a build should refuse it.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+use etwprof::compare::{Comparison, Names, Run, Scale, ScaleError, Side, Verdict, read_saved};
+use etwprof::report::diff::{self, Checked, Diff};
+use etwprof::report::{Spelling, one_line};
+
+use super::args::DiffFormat;
+use super::{args, output, samples, say};
+
+/// Conditions that do not hold; one reason in each line.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub(super) struct Refused(pub(super) Vec<String>);
+
+/// Conditions of which nobody can say whether they hold; one reason in each line.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub(super) struct Undecided(pub(super) Vec<String>);
+
+pub(super) fn run(args: &args::Diff, quiet: bool) -> Result<()> {
+    args.shaping.check()?;
+    let mut names = Names::default();
+    let [before, after] = args.sides();
+    let before = side(&before, args, &mut names, quiet)?;
+    let after = side(&after, args, &mut names, quiet)?;
+    let sides = (&before, &after);
+    warn_of_lengths(sides, &args.scale, quiet);
+    let (by, measure) = (args.by.by(), args.sort.measure());
+    let comparison =
+        Comparison::new(&names, sides, &args.scale, measure, by.key_of(&names)).map_err(explained)?;
+    let outcomes = args.fail_if.iter().map(|condition| {
+        let outcome = condition.check(&names, sides, &args.scale).map_err(explained)?;
+        Ok((outcome.verdict, Checked::new(&names, condition, &outcome)))
+    });
+    let (verdicts, checked): (Vec<Verdict>, Vec<Checked>) =
+        outcomes.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let mut table = Diff::new(&names, &comparison, by, (before.runs.len(), after.runs.len()));
+    if !args.noise && args.sort != args::DiffSort::Overweight && args.form() != DiffFormat::Json {
+        table = table.without_noise();
+    }
+    let table = table.first(if args.rows == 0 { usize::MAX } else { args.rows });
+    output::print(|mut out| match args.form() {
+        DiffFormat::Text => diff::write(&mut out, &table, output::terminal_width()),
+        DiffFormat::Json => diff::write_json(&mut out, &table, &checked),
+        DiffFormat::Csv => diff::write_csv(&mut out, &table),
+        DiffFormat::Markdown => diff::write_markdown(&mut out, &table, &checked),
+    })?;
+    decide(&verdicts, &checked, quiet)
+}
+
+impl args::Diff {
+    /// The files of both sides.
+    fn sides(&self) -> [Vec<PathBuf>; 2] {
+        let side = |place: usize, more: &[PathBuf]| -> Vec<PathBuf> {
+            self.files.get(place).into_iter().chain(more).cloned().collect()
+        };
+        [side(0, &self.before), side(1, &self.after)]
+    }
+
+    fn form(&self) -> DiffFormat {
+        if self.json { DiffFormat::Json } else { self.format }
+    }
+}
+
+fn side(files: &[PathBuf], args: &args::Diff, names: &mut Names, quiet: bool) -> Result<Side> {
+    let runs = files.iter().map(|file| read(file, args, names, quiet)).collect::<Result<Vec<Run>>>()?;
+    Ok(Side { runs })
+}
+
+/// A recording, or a call tree that was saved.
+fn read(path: &Path, args: &args::Diff, names: &mut Names, quiet: bool) -> Result<Run> {
+    let shown = path.display();
+    if is_saved(path) {
+        let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
+        return read_saved(BufReader::new(file), names).with_context(|| format!("{shown}"));
+    }
+    if !quiet {
+        say::note(format_args!("{shown}:"));
+    }
+    let detail = args.reading.names.options();
+    let analysis = samples::open(&[path.to_owned()], &args.reading, detail, quiet)?;
+    let spelling = Spelling::new(&analysis.profile, detail);
+    let shape = args.shaping.shape(&analysis.profile, detail)?;
+    let arranged = args.shaping.arranged(&analysis.profile, &shape, &spelling);
+    let spelling = spelling.with_groups(&arranged.groups);
+    let filter = args.reading.filter.options()?;
+    let seconds = analysis.profile.seconds((filter.from, filter.to));
+    let run = diff::run(&arranged, &spelling, seconds, names);
+    samples::report(&args.reading, &args.shaping, &analysis, &arranged, quiet, || Ok(()))?;
+    Ok(run)
+}
+
+/// True for a file that begins as JSON does. What cannot be read says so where it is read for good.
+fn is_saved(path: &Path) -> bool {
+    let mut start = [0; 1];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == *b"{"
+}
+
+fn explained(error: ScaleError) -> anyhow::Error {
+    match error {
+        ScaleError::NoDuration => anyhow!("--scale time: {error}; save it again, or use --scale samples"),
+        ScaleError::NoFunction(_) => anyhow!("--scale: {error}; name a function that both sides call"),
+        error => anyhow!("{error}"),
+    }
+}
+
+/// Recordings of different lengths seldom did the same work.
+fn warn_of_lengths((before, after): (&Side, &Side), scale: &Scale, quiet: bool) {
+    const ALIKE: f64 = 0.1;
+    let each = |side: &Side| Some(side.seconds()? / side.runs.len() as f64);
+    let (Some(before), Some(after), false) = (each(before), each(after), quiet) else { return };
+    if *scale == Scale::Runs && (after - before).abs() > ALIKE * before.max(after) {
+        say::warning(format_args!(
+            "the recordings last {before:.1} s and {after:.1} s; if they did not do the same work, compare them with \
+             --scale time or --scale samples"
+        ));
+    }
+}
+
+/// Fails where a condition does.
+fn decide(verdicts: &[Verdict], checked: &[Checked], quiet: bool) -> Result<()> {
+    let lines = |of: &dyn Fn(&Verdict) -> bool| -> Vec<String> {
+        let wanted = verdicts.iter().zip(checked).filter(|(verdict, _)| of(verdict));
+        wanted.map(|(_, checked)| format!("--fail-if '{}': {}", checked.condition, checked.reason)).collect()
+    };
+    if !quiet {
+        lines(&|verdict| *verdict == Verdict::Passed).iter().for_each(|line| say::note(one_line(line)));
+    }
+    let undecided = lines(&|verdict| matches!(verdict, Verdict::TooLittle { .. } | Verdict::NotFound));
+    let failed = lines(&|verdict| *verdict == Verdict::Failed);
+    if !failed.is_empty() {
+        return Err(Refused(failed.into_iter().chain(undecided).collect()).into());
+    }
+    if !undecided.is_empty() {
+        return Err(Undecided(undecided).into());
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! Call trees that `convert -f json` saved.
+
+use std::io::Read;
+
+use serde::Deserialize;
+
+use crate::profile::Category;
+
+use super::side::{Name, Names, Run, Step};
+use super::stable::stable;
+
+/// Why a file is no saved call tree.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SavedError {
+    /// It is not what `convert -f json` writes.
+    #[error("not a call tree as `convert -f json` writes it: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A node stands above those that it refers to.
+    #[error("node {node} of the call tree stands below node {parent}, which comes later")]
+    Order {
+        /// Its place.
+        node: usize,
+        /// The place that it gives.
+        parent: usize,
+    },
+}
+
+#[derive(Deserialize)]
+struct Saved {
+    seconds: Option<f64>,
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    parent: Option<usize>,
+    name: String,
+    /// Trees of older versions have none.
+    key: Option<String>,
+    module: String,
+    category: Category,
+    exclusive: i64,
+    exclusive_ns: i64,
+}
+
+/// Reads a saved call tree.
+///
+/// # Errors
+/// [`SavedError`] where it is none.
+pub fn read_saved(file: impl Read, names: &mut Names) -> Result<Run, SavedError> {
+    let Saved { seconds, nodes } = serde_json::from_reader(file)?;
+    let mut steps = Vec::with_capacity(nodes.len());
+    for (number, node) in nodes.into_iter().enumerate() {
+        if let Some(parent) = node.parent.filter(|parent| *parent >= number) {
+            return Err(SavedError::Order { node: number, parent });
+        }
+        let name = names.number(Name {
+            key: node.key.unwrap_or_else(|| stable(&node.name)),
+            label: node.name,
+            module: node.module,
+            category: node.category,
+        });
+        steps.push(Step { parent: node.parent, name, samples: node.exclusive, ns: node.exclusive_ns });
+    }
+    Ok(Run::new(steps, seconds))
+}
