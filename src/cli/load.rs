@@ -49,6 +49,9 @@ pub(super) fn warn(analysis: &Analysis) {
 /// Says on stderr what was given up for `--max-memory`.
 fn warn_merged(merged: &Merged) {
     let what = match merged.within_seconds {
+        None if merged.stacks_only => "samples of one process and stack became one, without times, threads and \
+             processors, so --from, --to, --tid, --thread, --cpu and whatever shows times or threads mean little"
+            .to_owned(),
         Some(within) => {
             let within = duration(within);
             format!("samples of one stack within {within} became one, so times are that coarse")
@@ -58,7 +61,7 @@ fn warn_merged(merged: &Merged) {
     say::warning(format_args!("--max-memory: {what}; counts and CPU time are exact"));
     if merged.is_too_much {
         say::warning(
-            "--max-memory: the recording has too many different stacks; samples take more than that",
+            "--max-memory: the recording has so many different stacks that samples take more than that all the same",
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Two profiles beside each other: what changed from one to the other, and what is noise.
 //!
 //! 1. *Name*: every node of a call tree gets a [`Name`] whose key is the same in other recordings, on other machines and
-//!    in other builds: no address, no process id, no number that a compiler counted up ([`stable`]).
+//!    in other builds: no address, no process id, no number that a compiler counted up ([`stable()`]).
 //! 2. *Add up*: a [`Side`] is one run of a program or several, each a call tree of such names.
 //! 3. *Compare*: [`Comparison::new`] has a [`Change`] for each name, and says which are more than chance explains.
 //! 4. *Decide*: a [`Condition`] fails, passes, or says that there is too little evidence.

@@ -82,6 +82,7 @@ impl<'p> Spelling<'p> {
         let pid = self.profile.trace.process(process).map_or(NO_ID, |process| process.pid);
         match self.threads.get(&(pid, tid)) {
             Some(name) => format!("thread {tid} {name}"),
+            None if tid == NO_ID => "any thread".to_owned(),
             None => format!("thread {tid}"),
         }
     }

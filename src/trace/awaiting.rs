@@ -269,13 +269,13 @@ pub(super) fn find<F: Owner>(
 /// Keeps those of a list that `keep` does not drop; it may add each to one that it kept before.
 pub(super) fn sweep<F>(
     list: &mut Pieces<Awaiting<F>>,
-    mut keep: impl FnMut(&mut Pieces<Awaiting<F>>, u32, &Awaiting<F>) -> bool,
+    mut keep: impl FnMut(&mut Pieces<Awaiting<F>>, u32, &mut Awaiting<F>) -> bool,
 ) -> Swept {
     let mut before = Vec::with_capacity(list.len() + 1);
     let mut kept = Pieces::default();
-    for (index, one) in (0..).zip(std::mem::take(list).into_elements()) {
+    for (index, mut one) in (0..).zip(std::mem::take(list).into_elements()) {
         before.push(kept.len() as u32);
-        if keep(&mut kept, index, &one) {
+        if keep(&mut kept, index, &mut one) {
             kept.push(one);
         }
     }

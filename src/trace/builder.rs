@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashSet;
+use std::hash::BuildHasher;
+
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use crate::clock::{Clock, Ticks};
 use crate::etl::digest::{BufferAt, InOrder, RecordAt};
@@ -29,7 +31,7 @@ use super::mappings::Mappings;
 use super::merging::{Merger, Merging};
 use super::paths::Paths;
 use super::processes::{Process, ProcessId, Processes, Threads};
-use super::sample::{Context, Runner, RunnerId, Sample, Stack, StackId};
+use super::sample::{ANY_PROCESSOR, Context, Runner, RunnerId, Sample, Stack, StackId};
 
 /// Takes events in order of time and makes a [`Trace`] of them.
 #[derive(Debug)]
@@ -330,7 +332,7 @@ impl Builder {
         if let Some((first, _)) = idle.span {
             self.processes.at(0, first);
         }
-        let mut samples = Vec::with_capacity(self.join.samples.len());
+        let mut samples: Vec<Sample> = Vec::with_capacity(self.join.samples.len());
         let mut unwanted = 0;
         let mut in_user_mode = FxHashSet::default();
         let (mut runners, mut stacks) = (Interned::default(), Interned::default());
@@ -345,17 +347,22 @@ impl Builder {
             pointer: self.machine.pointer,
         };
         for (index, raw) in raw_samples.into_elements().enumerate() {
-            let Some((pid, runner, stack)) = resolver.resolve(&raw) else {
+            let Some((pid, mut runner, stack)) = resolver.resolve(&raw) else {
                 unwanted += u64::from(raw.count);
                 continue;
             };
+            let mut processor = raw.processor;
+            if merging.as_ref().is_some_and(Merging::is_stacks_only) && runner.tid != 0 {
+                runner = Runner { tid: NO_ID, thread: None, ..runner };
+                processor = ANY_PROCESSOR;
+            }
             let sample = Sample {
                 time: raw.time,
                 address: raw.fact.address,
                 runner: RunnerId(runners.number(runner)),
                 stack: StackId(stacks.number(stack)),
                 weight: interval.at(index).saturating_mul(u32::from(raw.fact.count)),
-                processor: raw.processor,
+                processor,
                 context: context(&raw.fact),
                 count: raw.count,
             };
@@ -363,12 +370,22 @@ impl Builder {
                 in_user_mode.insert(runner.process);
             }
             // Stacks that keys told are known only now.
-            if let Some(section) = merging.as_ref().and_then(|merging| merging.section(pid, raw.time))
-                && merger.is_added(section, sample.alike(), samples.len(), |known| {
-                    samples.get_mut(known).is_some_and(|known: &mut Sample| known.add(&sample))
-                })
+            if let Some(merging) = &merging
+                && let Some(section) = merging.section(pid, raw.time)
             {
-                continue;
+                merger.enter((section.0, 0));
+                let hash = FxBuildHasher.hash_one((section, sample.alike()));
+                let is_alike = |known: &Sample| {
+                    known.alike() == sample.alike() && merging.section(pid, known.time) == Some(section)
+                };
+                let known = merger.find(hash, |place| samples.get(place).is_some_and(is_alike));
+                if known
+                    .and_then(|place| samples.get_mut(place as usize))
+                    .is_some_and(|known| known.add(&sample))
+                {
+                    continue;
+                }
+                merger.put(hash, samples.len(), known);
             }
             samples.push(sample);
         }

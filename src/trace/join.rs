@@ -11,7 +11,9 @@
 //! key that comes after it, and kernel and user keys are apart. The reference completes waiting samples when it
 //! comes; its frames follow, at the latest when the session ends.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::hash::BuildHasher;
+
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::etl::digest::{BufferAt, Place};
 use crate::event::{Event, NO_ID, Pointer, Ticks};
@@ -24,10 +26,11 @@ use super::awaiting::{
 };
 use super::digest::{Buffers, Digest, Fragment, Worker};
 use super::idle::IdleCounter;
-use super::merging::{Merger, Merging};
+use super::merging::{Merger, Merging, Section};
 use super::pieces::Pieces;
 use super::processes::{ThreadId, Threads};
 use super::recent::{Memory, Recent};
+use super::sample::ANY_PROCESSOR;
 
 /// Collects samples and stacks in order of time.
 #[derive(Debug)]
@@ -266,7 +269,21 @@ impl Join {
         let waiting: FxHashSet<u32> =
             self.threads.values().flat_map(|thread| thread.samples.list.iter().copied()).collect();
         let settled = merging.settled_before(now);
-        let references = &self.references;
+        let (references, stacks_only) = (&self.references, merging.is_stacks_only());
+        let alike = |one: &Awaiting<kernel::Sample>| {
+            let thread = threads.at(one.fact.tid, one.time);
+            let pid = if one.pid == NO_ID { thread.and_then(|of| threads.pid(of)) } else { Some(one.pid) };
+            let pid = pid.unwrap_or(NO_ID);
+            Some(Alike {
+                section: merging.section(pid, one.time)?,
+                thread: if stacks_only { None } else { thread },
+                ids: (if stacks_only && one.fact.tid != 0 { NO_ID } else { one.fact.tid }, pid),
+                address: one.fact.address,
+                parts: [told(references, one.kernel)?, told(references, one.user)?],
+                processor: if stacks_only { ANY_PROCESSOR } else { one.processor },
+                interrupt: (one.fact.in_dpc, one.fact.in_isr),
+            })
+        };
         let mut merger = Merger::default();
         let mut interval = 0;
         sweep(&mut self.samples, |kept, index, one| {
@@ -276,29 +293,18 @@ impl Join {
             if one.time >= settled || waiting.contains(&index) {
                 return true;
             }
-            let thread = threads.at(one.fact.tid, one.time);
-            let pid = if one.pid == NO_ID { thread.and_then(|of| threads.pid(of)) } else { Some(one.pid) };
-            let parts = (told(references, one.kernel), told(references, one.user));
-            let (Some(section), (Some(kernel), Some(user))) =
-                (merging.section(pid.unwrap_or(NO_ID), one.time), parts)
-            else {
-                return true;
-            };
-            let key = Alike {
-                interval,
-                thread: (one.fact.tid, thread, one.pid),
-                address: one.fact.address,
-                parts: [kernel, user],
-                processor: one.processor,
-                interrupt: (one.fact.in_dpc, one.fact.in_isr),
-            };
-            !merger.is_added(section, key, kept.len(), |known| {
-                kept.get_mut(known).is_some_and(|known| {
-                    let count = known.count.checked_add(one.count);
-                    let sums = count.zip(known.fact.count.checked_add(one.fact.count));
-                    sums.map(|sums| (known.count, known.fact.count) = sums).is_some()
-                })
-            })
+            let Some(key) = alike(one) else { return true };
+            merger.enter((key.section.0, interval));
+            let hash = FxBuildHasher.hash_one(key);
+            let known = merger.find(hash, |place| kept.get(place).and_then(alike) == Some(key));
+            if known.and_then(|place| kept.get_mut(place as usize)).is_some_and(|known| known.add(one)) {
+                return false;
+            }
+            merger.put(hash, kept.len(), known);
+            if stacks_only {
+                ((one.fact.tid, one.pid), one.processor) = (key.ids, key.processor);
+            }
+            true
         })
     }
 
@@ -604,12 +610,23 @@ impl Join {
 /// What makes two samples one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Alike {
-    interval: usize,
-    thread: (u32, Option<ThreadId>, u32),
+    section: Section,
+    thread: Option<ThreadId>,
+    /// Of its thread and its process.
+    ids: (u32, u32),
     address: u64,
     parts: [Part; 2],
     processor: u16,
     interrupt: (bool, bool),
+}
+
+impl Awaiting<kernel::Sample> {
+    /// Adds a later one that is alike. False if one sample cannot be so many.
+    fn add(&mut self, later: &Self) -> bool {
+        let count = self.count.checked_add(later.count);
+        let sums = count.zip(self.fact.count.checked_add(later.fact.count));
+        sums.map(|sums| (self.count, self.fact.count) = sums).is_some()
+    }
 }
 
 /// A part that will not change any more; `None` if a key is still to be defined.

@@ -1,13 +1,12 @@
 //! Samples that differ in nothing but their time become one, so that a recording of any length fits in the memory that it
 //! may take.
 //!
-//! First the time of samples gets coarser, step by step; in the end they have none, and each distinct stack of a thread
-//! on a processor is kept with its counts. Which code lies at an address, and whose a thread's id is, does not change
-//! within what is merged. A sample may still await its stack for a while, so the latest stay as they are.
+//! First the time of samples gets coarser, step by step, until each distinct stack of a thread on a processor is kept
+//! with its counts; then threads and processors go, and each distinct stack of a process is left. Which code lies at an
+//! address, and whose an id is, does not change within what is merged. A sample may still await its stack for a while, so
+//! the latest stay as they are.
 
-use std::collections::hash_map::Entry;
-use std::hash::Hash;
-
+use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -32,6 +31,8 @@ pub struct Merged {
     /// Samples of one stack, thread and processor within the same so many seconds are one, with the time of the first;
     /// `None` if they are, whenever they were taken.
     pub within_seconds: Option<f64>,
+    /// Samples have no thread and no processor any more.
+    pub stacks_only: bool,
     /// Even so they take more than they may.
     pub is_too_much: bool,
 }
@@ -43,7 +44,8 @@ pub(super) struct Merging {
     pub(super) most: usize,
     /// In ticks.
     steps: [i64; STEPS.len()],
-    /// The number of the step in force; that of steps for none.
+    /// The number of the step in force. The next after those of time is for samples without a time, the last for those
+    /// without a thread and a processor.
     step: Option<usize>,
     settled: i64,
     is_too_much: bool,
@@ -51,7 +53,7 @@ pub(super) struct Merging {
     changes: FxHashMap<u32, Vec<Ticks>>,
 }
 
-/// Times of a process between which samples may become one.
+/// Times of a process between which samples may become one: the step of time, and how much had changed.
 pub(super) type Section = (i64, usize, usize);
 
 impl Merging {
@@ -81,7 +83,7 @@ impl Merging {
     pub(super) fn is_coarser(&mut self, left: usize) -> bool {
         match self.step {
             _ if left <= self.most / 2 => false,
-            Some(step) if step >= self.steps.len() => {
+            Some(step) if step > self.steps.len() => {
                 (self.most, self.is_too_much) = (2 * left, true);
                 false
             }
@@ -102,46 +104,49 @@ impl Merging {
         Some((step.map_or(0, |step| time.0.div_euclid(*step)), changes(pid), changes(0)))
     }
 
+    /// True if samples lose their threads and processors.
+    pub(super) fn is_stacks_only(&self) -> bool {
+        self.step.is_some_and(|step| step > self.steps.len())
+    }
+
     pub(super) fn given_up(&self) -> Option<Merged> {
         let within_seconds = STEPS.get(self.step?).copied();
-        Some(Merged { within_seconds, is_too_much: self.is_too_much })
+        Some(Merged { within_seconds, stacks_only: self.is_stacks_only(), is_too_much: self.is_too_much })
     }
 }
 
-/// Finds the sample that another one is merged with. They come in order of time.
-#[derive(Debug)]
-pub(super) struct Merger<K> {
-    places: FxHashMap<(Section, K), u32>,
-    step: i64,
+/// Finds the sample that another one is merged with, by what makes them alike. They come in order of time.
+#[derive(Debug, Default)]
+pub(super) struct Merger {
+    /// The hashes of what makes samples alike, and their places.
+    places: HashTable<(u64, u32)>,
+    epoch: (i64, usize),
 }
 
-impl<K: Eq + Hash> Default for Merger<K> {
-    fn default() -> Self {
-        Merger { places: FxHashMap::default(), step: i64::MIN }
-    }
-}
-
-impl<K: Eq + Hash> Merger<K> {
-    /// True for a sample that could be added to an earlier one with this key, by `add` to that at its place. If it could
-    /// not, those to come are added to it, at `place`.
-    pub(super) fn is_added(
-        &mut self,
-        section: Section,
-        key: K,
-        place: usize,
-        add: impl FnOnce(usize) -> bool,
-    ) -> bool {
-        if section.0 != self.step {
-            // Nothing that comes later is of an earlier step.
-            self.step = section.0;
+impl Merger {
+    /// The next sample is of this step of time, and of this sampling interval: nothing of an earlier one is alike.
+    pub(super) fn enter(&mut self, epoch: (i64, usize)) {
+        if self.epoch != epoch {
+            self.epoch = epoch;
             self.places.clear();
         }
+    }
+
+    /// The place of an earlier one with this hash for which `is_alike` holds.
+    pub(super) fn find(&self, hash: u64, is_alike: impl Fn(usize) -> bool) -> Option<u32> {
+        let known = self.places.find(hash, |(known, place)| *known == hash && is_alike(*place as usize));
+        known.map(|(_, place)| *place)
+    }
+
+    /// The one at `place` is for those to come, instead of one that is full.
+    pub(super) fn put(&mut self, hash: u64, place: usize, full: Option<u32>) {
         let place = place as u32;
-        match self.places.entry((section, key)) {
-            Entry::Occupied(known) if add(*known.get() as usize) => return true,
-            Entry::Occupied(mut known) => known.insert(place),
-            Entry::Vacant(new) => *new.insert(place),
-        };
-        false
+        let known = self.places.find_mut(hash, |(_, known)| Some(*known) == full);
+        match known {
+            Some(known) => known.1 = place,
+            None => {
+                self.places.insert_unique(hash, (hash, place), |(hash, _)| *hash);
+            }
+        }
     }
 }

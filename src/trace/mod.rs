@@ -49,7 +49,7 @@ pub use mappings::{Mapping, Mappings};
 pub use merging::Merged;
 pub use paths::Paths;
 pub use processes::{Process, ProcessId, Thread, ThreadId};
-pub use sample::{Context, Parts, Runner, RunnerId, Sample, Stack, StackId};
+pub use sample::{ANY_PROCESSOR, Context, Parts, Runner, RunnerId, Sample, Stack, StackId};
 pub use space::MappingAt;
 
 /// A recording, understood.

@@ -18,7 +18,7 @@ pub struct Sample {
     pub stack: StackId,
     /// What it stands for: the sampling interval in force times its count, in 100 ns; at most 429 seconds.
     pub weight: u32,
-    /// The processor.
+    /// The processor; [`ANY_PROCESSOR`] where it was given up ([`Merged::stacks_only`](super::Merged::stacks_only)).
     pub processor: u16,
     /// What the processor was doing.
     pub context: Context,
@@ -48,6 +48,9 @@ impl Sample {
 
 const _: () = assert!(size_of::<Sample>() == 32);
 
+/// The processor of samples of any.
+pub const ANY_PROCESSOR: u16 = u16::MAX;
+
 /// A thread in its process, as samples name it: an index into [`Trace::runners`](super::Trace::runners).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunnerId(pub u32);
@@ -57,7 +60,8 @@ pub struct RunnerId(pub u32);
 pub struct Runner {
     /// The process: the one that the stack names, else that of the thread.
     pub process: ProcessId,
-    /// The system's id of the thread; 0 for the idle thread.
+    /// The system's id of the thread; 0 for the idle thread, [`NO_ID`](crate::event::NO_ID) for any
+    /// ([`Merged::stacks_only`](super::Merged::stacks_only)).
     pub tid: u32,
     /// The thread, where the trace knows it.
     pub thread: Option<ThreadId>,

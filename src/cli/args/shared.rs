@@ -216,8 +216,8 @@ pub(crate) struct Limits {
     /// Let samples take at most this much memory: 500M, 2G
     ///
     /// If they need more, samples of one stack, thread and processor become one: first within 10 ms, then 100 ms, 1 s, 10 s
-    /// and 100 s, at last whenever they were taken. Counts and CPU time stay exact; what needs times gets coarse, and a
-    /// warning says how coarse. Stacks, methods and symbols take what they need.
+    /// and 100 s, then whenever they were taken; at last those of one stack and process. Counts and CPU time stay exact; a
+    /// warning says what was given up. Stacks, methods and symbols take what they need.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_memory: Option<u64>,
 

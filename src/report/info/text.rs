@@ -86,7 +86,8 @@ fn samples(out: &mut impl Write, info: &Info) -> io::Result<()> {
     }
     if let Some(merged) = merged {
         let within = merged.within_seconds.map_or("the whole recording".to_owned(), duration);
-        row(out, "merged", &format!("those of one stack, thread and processor within {within}"))?;
+        let of = if merged.stacks_only { "stack and process" } else { "stack, thread and processor" };
+        row(out, "merged", &format!("those of one {of} within {within}"))?;
     }
     if cut.samples > 0 {
         row(out, "cut", &cut_stacks(cut))?;

@@ -79,12 +79,15 @@ fn held(recording: &Recording, prepare: &impl Fn(&mut Builder), whole: &Trace) {
         assert_eq!((one.unwanted, &one.idle), (whole.unwanted, &whole.idle), "in {memory} bytes");
         assert_eq!(one.sample_count(), whole.sample_count(), "in {memory} bytes");
         assert!(one.merged.is_some() || one.samples == whole.samples, "in {memory} bytes");
-        assert!(counts(&one) == counts(whole), "samples in {memory} bytes count otherwise");
+        let stacks_only = one.merged.is_some_and(|merged| merged.stacks_only);
+        let same = counts(&one, stacks_only) == counts(whole, stacks_only);
+        assert!(same, "samples in {memory} bytes count otherwise");
     }
 }
 
-/// How many samples there are of each thread, processor and stack of places, and what they stand for.
-fn counts(trace: &Trace) -> BTreeMap<String, (u64, u64)> {
+/// How many samples there are of each thread, processor and stack of places, and what they stand for; with `stacks_only`, of
+/// each process and stack of places.
+fn counts(trace: &Trace, stacks_only: bool) -> BTreeMap<String, (u64, u64)> {
     let mut counts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for sample in &trace.samples {
         let (runner, stack) = (trace.runner(sample.runner), trace.stack(sample.stack));
@@ -96,7 +99,11 @@ fn counts(trace: &Trace) -> BTreeMap<String, (u64, u64)> {
             })
             .collect();
         let each = sample.weight / u32::from(sample.count);
-        let key = format!("{runner:?} {:?} {} {each} {places:x?}", sample.context, sample.processor);
+        let who = match stacks_only {
+            true => format!("{:?} {}", runner.process, runner.tid == 0),
+            false => format!("{runner:?} {}", sample.processor),
+        };
+        let key = format!("{who} {:?} {each} {places:x?}", sample.context);
         let (samples, weight) = counts.entry(key).or_default();
         *samples += sample.count();
         *weight += u64::from(sample.weight);

@@ -5,12 +5,13 @@ use std::num::NonZeroUsize;
 
 use etwprof::analysis;
 use etwprof::etl::Recording;
-use etwprof::trace::{Builder, Trace};
+use etwprof::event::NO_ID;
+use etwprof::trace::{ANY_PROCESSOR, Builder, Trace};
 
 use crate::support::reading;
 use crate::support::stacks::machine;
 use crate::synth::kernel::perfinfo;
-use crate::synth::{Etl, Image, Process, START, Sample, Thread, clr, stack_walk};
+use crate::synth::{Etl, Image, Process, START, Sample, clr, stack_walk};
 
 const MS: i64 = 10_000;
 const BASE: u64 = 0x7ff6_0000_0000;
@@ -112,12 +113,38 @@ fn another_method_in_freed_memory() {
 fn ids_are_used_again() {
     let at = |ms: i64| START + ms * MS;
     let etl = busy(machine(), 10, 100).event(0, at(120), Process::end(40, "a.exe"));
-    let etl = busy(etl.event(0, at(130), Process::start(40, "new.exe")), 3_000, 100);
-    let etl = etl.event(0, at(3_250), Thread::end(40, 41)).event(0, at(3_251), Thread::start(40, 41));
-    // Long enough for searches that find the others settled.
-    let trace = held(busy(etl, 6_000, 3_000), 0);
-    assert_eq!(sizes(&trace)[..2], [100, 100]);
-    assert_eq!(trace.sample_count(), 3_200);
+    let etl = etl.event(0, at(130), Process::start(40, "new.exe"));
+    // Long enough for searches that find the first ones settled.
+    let trace = held(busy(etl, 3_000, 3_000), 0);
+    assert_eq!(sizes(&trace)[..2], [100, 255]);
+    assert_eq!(trace.sample_count(), 3_100);
+}
+
+/// Two threads on two processors, each 100 times a second for a minute.
+#[test]
+fn threads_and_processors_go_last() {
+    let etl = (0..12_000).fold(machine(), |etl, number| {
+        let (cpu, ms) = ((number % 2) as u16, 10 + 5 * number);
+        etl.sampled(cpu, START + ms * MS, 40, 41 + u32::from(cpu), &[BASE + 0x10 + number as u64 % 100])
+    });
+    let recording = Recording::from_bytes("threads.etl", etl.finish()).unwrap();
+    let held = |samples: u64| {
+        let hold = |builder: &mut Builder| builder.hold(samples * 128);
+        reading::every_way(&recording, hold);
+        analysis::trace_with(&recording, NonZeroUsize::new(2), &mut |_| (), hold).value
+    };
+    let threads = |trace: &Trace| {
+        let mut threads: Vec<u32> = trace.runners.iter().map(|runner| runner.tid).collect();
+        threads.sort_unstable();
+        threads
+    };
+    let whole = held(2_000);
+    assert_eq!((threads(&whole), whole.merged.unwrap().stacks_only), (vec![41, 42], false));
+    assert!(whole.samples.iter().all(|sample| sample.processor < 2));
+    let stacks = held(100);
+    assert_eq!((threads(&stacks), stacks.merged.unwrap().stacks_only), (vec![NO_ID], true));
+    assert_eq!((stacks.samples.len(), stacks.sample_count()), (100, 12_000));
+    assert!(stacks.samples.iter().all(|sample| sample.processor == ANY_PROCESSOR && sample.count == 120));
 }
 
 #[test]
