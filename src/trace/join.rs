@@ -41,8 +41,10 @@ pub(super) struct Join {
     wanted: Option<FxHashSet<u32>>,
     /// Samples that were dropped because their process is not wanted.
     pub(super) unwanted: u64,
-    /// How many samples there may be before those that nobody wants are dropped, and those that may become one do.
+    /// How many samples and other events there may be before those that nobody wants are dropped.
     sweep_at: usize,
+    /// How many samples there may be before those that may become one do.
+    merge_at: usize,
     pub(super) merging: Option<Merging>,
     pub(super) samples: Pieces<Awaiting<kernel::Sample>>,
     /// Which events are kept beside them, and these.
@@ -103,6 +105,9 @@ enum Of {
     Other(u32),
 }
 
+/// Longer than any sampling interval that has been seen, in 100 ns.
+const LONGEST_INTERVAL: u32 = 10_000_000;
+
 /// Below so many samples, dropping some is not worth it.
 const FEW: usize = 1 << 16;
 
@@ -116,6 +121,7 @@ impl Join {
             wanted: None,
             unwanted: 0,
             sweep_at: usize::MAX,
+            merge_at: usize::MAX,
             merging: None,
             samples: Pieces::default(),
             keep: Keep::default(),
@@ -174,7 +180,7 @@ impl Join {
     /// Keeps the samples of these processes only. The process of a sample is known when its stack names it.
     pub(super) fn keep_only(&mut self, pids: impl IntoIterator<Item = u32>) {
         self.wanted = Some(pids.into_iter().collect());
-        self.sweep_later();
+        self.sweep_at = FEW;
     }
 
     /// Keeps idle samples like others.
@@ -194,21 +200,15 @@ impl Join {
 
     /// Merges samples once they take more memory than they may.
     pub(super) fn merge(&mut self, merging: Merging) {
+        self.merge_at = merging.most;
         self.merging = Some(merging);
-        self.sweep_later();
     }
 
     /// True when it is time to [`sweep`](Join::sweep).
     #[inline]
     pub(super) fn is_sweep_due(&self) -> bool {
-        self.samples.len() + self.others.len() >= self.sweep_at
-    }
-
-    fn sweep_later(&mut self) {
-        let all = self.samples.len() + self.others.len();
-        let unwanted = if self.wanted.is_some() { FEW.max(2 * all) } else { usize::MAX };
-        let merging = self.merging.as_ref().map_or(usize::MAX, |merging| merging.most);
-        self.sweep_at = unwanted.min(merging.max(all + 1));
+        let samples = self.samples.len();
+        samples >= self.merge_at || samples + self.others.len() >= self.sweep_at
     }
 
     /// Drops the samples that are known to be unwanted, and merges others if they are too many. `intervals` follow them:
@@ -225,17 +225,21 @@ impl Join {
         let others = sweep(&mut self.others, |_, _, one| !is_unwanted(one.pid));
         self.unwanted += unwanted;
         self.moved(&samples, Some(&others), intervals);
-        if let Some(mut merging) = self.merging.take() {
+        if self.wanted.is_some() {
+            self.sweep_at = FEW.max(2 * (self.samples.len() + self.others.len()));
+        }
+        let Some(mut merging) = self.merging.take() else { return };
+        if self.samples.len() >= self.merge_at {
             loop {
                 let swept = self.merge_samples(&merging, now, threads, intervals);
                 self.moved(&swept, None, intervals);
-                if !merging.is_coarser(self.samples.len() + self.others.len()) {
+                if !merging.is_coarser(self.samples.len()) {
                     break;
                 }
             }
-            self.merging = Some(merging);
+            self.merge_at = merging.most;
         }
-        self.sweep_later();
+        self.merging = Some(merging);
     }
 
     /// Follows samples, and perhaps others, to where they are now.
@@ -297,7 +301,11 @@ impl Join {
             merger.enter((key.section.0, interval));
             let hash = FxBuildHasher.hash_one(key);
             let known = merger.find(hash, |place| kept.get(place).and_then(alike) == Some(key));
-            if known.and_then(|place| kept.get_mut(place as usize)).is_some_and(|known| known.add(one)) {
+            // A sample's weight has 32 bits; the interval may be told later.
+            let each = intervals.get(interval.saturating_sub(1));
+            let most = u32::MAX / each.map_or(LONGEST_INTERVAL, |(_, each)| *each).max(1);
+            let of = known.and_then(|place| kept.get_mut(place as usize));
+            if of.is_some_and(|known| known.add(one, most)) {
                 return false;
             }
             merger.put(hash, kept.len(), known);
@@ -621,10 +629,11 @@ struct Alike {
 }
 
 impl Awaiting<kernel::Sample> {
-    /// Adds a later one that is alike. False if one sample cannot be so many.
-    fn add(&mut self, later: &Self) -> bool {
-        let count = self.count.checked_add(later.count);
-        let sums = count.zip(self.fact.count.checked_add(later.fact.count));
+    /// Adds a later one that is alike. False if one sample cannot be so many, or of more than `most` intervals.
+    fn add(&mut self, later: &Self, most: u32) -> bool {
+        let intervals = self.fact.count.checked_add(later.fact.count);
+        let intervals = intervals.filter(|intervals| u32::from(*intervals) <= most);
+        let sums = self.count.checked_add(later.count).zip(intervals);
         sums.map(|sums| (self.count, self.fact.count) = sums).is_some()
     }
 }

@@ -156,6 +156,15 @@ fn another_interval_is_in_force() {
     assert_eq!(weights, [1_000_000, 2_000_000]);
 }
 
+/// Their weights would not fit in one: half a minute each.
+#[test]
+fn long_intervals_are_not_too_much() {
+    let told = perfinfo::set_interval(0, 300_000_000, 300_000_000);
+    let trace = held(busy(machine().event(0, START + 5, told), 10, 5_000), 0);
+    assert_eq!(trace.samples.iter().map(|sample| u64::from(sample.weight)).sum::<u64>(), 5_000 * 300_000_000);
+    assert!(trace.samples.len() < 500);
+}
+
 /// Their user parts come when the thread leaves the kernel, long after others were searched.
 #[test]
 fn samples_that_await_their_stacks_stay() {
