@@ -5,8 +5,9 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use etwprof::compare::{Comparison, Names, Run, Scale, ScaleError, Side, Verdict, read_saved};
+use etwprof::compare::{Comparison, Names, Run, Scale, ScaleError, Side, Together, Verdict, read_saved};
 use etwprof::report::diff::{self, Checked, Diff};
+use etwprof::report::format::Content;
 use etwprof::report::{Spelling, one_line};
 
 use super::args::DiffFormat;
@@ -26,6 +27,9 @@ pub(super) fn run(args: &args::Diff, quiet: bool) -> Result<()> {
     args.shaping.check()?;
     let mut names = Names::default();
     let [before, after] = args.sides();
+    let files: Vec<PathBuf> = before.iter().chain(&after).cloned().collect();
+    let graph = args::Output { path: args.graph.clone(), format: None };
+    graph.check(&files)?;
     let before = side(&before, args, &mut names, quiet)?;
     let after = side(&after, args, &mut names, quiet)?;
     let sides = (&before, &after);
@@ -42,6 +46,13 @@ pub(super) fn run(args: &args::Diff, quiet: bool) -> Result<()> {
     let mut table = Diff::new(&names, &comparison, by, (before.runs.len(), after.runs.len()));
     if !args.noise && args.sort != args::DiffSort::Overweight && args.form() != DiffFormat::Json {
         table = table.without_noise();
+    }
+    if let Some(path) = graph.file() {
+        let title = args.sides().map(|files| file_names(&files)).join(" → ");
+        let together = Together::new(&before, &after);
+        output::write(Some(path), Content::Plain, |out| {
+            diff::write_graph(out, &names, &together, comparison.scale, &title)
+        })?;
     }
     let table = table.first(if args.rows == 0 { usize::MAX } else { args.rows });
     output::print(|mut out| match args.form() {
@@ -70,6 +81,12 @@ impl args::Diff {
 fn side(files: &[PathBuf], args: &args::Diff, names: &mut Names, quiet: bool) -> Result<Side> {
     let runs = files.iter().map(|file| read(file, args, names, quiet)).collect::<Result<Vec<Run>>>()?;
     Ok(Side { runs })
+}
+
+/// The names of files without their folders.
+fn file_names(files: &[PathBuf]) -> String {
+    let names = files.iter().map(|file| file.file_name().unwrap_or(file.as_os_str()).to_string_lossy());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// A recording, or a call tree that was saved.

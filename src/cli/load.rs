@@ -7,7 +7,7 @@ use etwprof::analysis::{self, AnalysisError};
 use etwprof::etl::{Damage, Reading, Recording};
 use etwprof::profile::Profile;
 use etwprof::report::{count, duration};
-use etwprof::trace::{Lost, Merged};
+use etwprof::trace::{Lost, Trace};
 use etwprof::{Analysis, Options};
 
 use super::progress::Watch;
@@ -15,7 +15,10 @@ use super::say;
 
 /// Opens `files` and makes of them what `options` say.
 pub(super) fn analysis(files: &[PathBuf], options: &Options, quiet: bool) -> Result<Analysis> {
-    Analysis::open(files, options, &Watch::new(options, quiet)).map_err(explained)
+    let analysis = Analysis::open(files, options, &Watch::new(options, quiet)).map_err(explained)?;
+    // Before filters fail for what was given up.
+    warn_merged(&analysis.profile.trace);
+    Ok(analysis)
 }
 
 /// Lets `read` read a recording, with a progress bar.
@@ -38,16 +41,13 @@ fn explained(error: AnalysisError) -> anyhow::Error {
 
 /// Says on stderr what was lost or damaged, quiet or not: a result without it would look better than it is.
 pub(super) fn warn(analysis: &Analysis) {
-    let trace = &analysis.profile.trace;
-    warn_lost(&trace.lost);
+    warn_lost(&analysis.profile.trace.lost);
     warn_damaged(&analysis.damage);
-    if let Some(merged) = &trace.merged {
-        warn_merged(merged);
-    }
 }
 
-/// Says on stderr what was given up for `--max-memory`.
-fn warn_merged(merged: &Merged) {
+/// Says on stderr what was given up for `--max-memory`, quiet or not.
+pub(super) fn warn_merged(trace: &Trace) {
+    let Some(merged) = trace.merged else { return };
     let what = match merged.within_seconds {
         None if merged.stacks_only => "samples of one process and stack became one, without times, threads and \
              processors, so --from, --to, --tid, --thread, --cpu and whatever shows times or threads mean little"
@@ -61,7 +61,7 @@ fn warn_merged(merged: &Merged) {
     say::warning(format_args!("--max-memory: {what}; counts and CPU time are exact"));
     if merged.is_too_much {
         say::warning(
-            "--max-memory: the recording has so many different stacks that samples take more than that all the same",
+            "--max-memory: samples take more than that all the same: too many have different stacks, or still await them",
         );
     }
 }

@@ -4,7 +4,8 @@
 //!    in other builds: no address, no process id, no number that a compiler counted up ([`stable()`]).
 //! 2. *Add up*: a [`Side`] is one run of a program or several, each a call tree of such names.
 //! 3. *Compare*: [`Comparison::new`] has a [`Change`] for each name, and says which are more than chance explains.
-//! 4. *Decide*: a [`Condition`] fails, passes, or says that there is too little evidence.
+//! 4. *Draw*: [`Together`] has the nodes of both sides in one tree.
+//! 5. *Decide*: a [`Condition`] fails, passes, or says that there is too little evidence.
 
 mod change;
 mod gate;
@@ -12,6 +13,7 @@ mod noise;
 mod saved;
 mod side;
 mod stable;
+mod together;
 
 pub use change::{Amount, Change, Comparison, Measure, Scale, ScaleError};
 pub use gate::{Condition, ConditionError, Growth, Outcome, Verdict};
@@ -19,3 +21,4 @@ pub use noise::{Bounds, CONFIDENCE};
 pub use saved::{SavedError, read_saved};
 pub use side::{Name, NameId, Names, Run, Side, Step};
 pub use stable::stable;
+pub use together::Together;

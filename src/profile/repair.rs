@@ -38,7 +38,12 @@ const LEAST_SHARED: usize = 4;
 impl Profile {
     /// Repairs broken stacks where that is possible, within the limit of the profile. The balance counts those that it
     /// repaired and those that it did not.
+    ///
+    /// Samples that became one ([`Trace::merged`](crate::trace::Trace::merged)) stay as they are.
     pub fn repair(&mut self) {
+        if self.trace.merged.is_some_and(|merged| merged.stacks_only) {
+            return;
+        }
         let mut repair = Repair {
             trace: &self.trace,
             stacks: Arc::make_mut(&mut self.stacks),
@@ -107,6 +112,10 @@ enum State {
 
 impl State {
     fn of(stacks: &Stacks, sample: &Sample) -> State {
+        // One that stands for several has no neighbours in time.
+        if sample.count > 1 {
+            return State::Other;
+        }
         match (stacks.remarks(sample.stack).next(), sample.parts) {
             (Some(Remark::Broken), _) => State::Broken,
             (None, Parts::User | Parts::KernelAndUser) if sample.context == Context::Thread => State::Whole,

@@ -194,8 +194,7 @@ fn range(trace: &Trace, (from, to): (Option<Moment>, Option<Moment>)) -> std::op
 
 /// The times of the first and the last sample of a recording, idle ones too.
 fn sampled(trace: &Trace) -> Option<(Ticks, Ticks)> {
-    let busy = trace.samples.first().zip(trace.samples.last()).map(|(first, last)| (first.time, last.time));
-    match (busy, trace.idle.span) {
+    match (trace.sampled(), trace.idle.span) {
         (Some((from, to)), Some((idle_from, idle_to))) => Some((from.min(idle_from), to.max(idle_to))),
         (one, other) => one.or(other),
     }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::clock::Clock;
 use crate::event::Ticks;
 use crate::profile::Cut;
+use crate::trace::Merged;
 
 /// A count with commas between thousands.
 pub fn count(value: u64) -> String {
@@ -67,6 +68,13 @@ pub fn bytes(size: u64) -> String {
         Some((unit, name)) => format!("{:.1} {name}", size as f64 / *unit as f64),
         None => format!("{size} B"),
     }
+}
+
+/// Which samples became one.
+pub(super) fn merged_samples(merged: &Merged) -> String {
+    let within = merged.within_seconds.map_or("the whole recording".to_owned(), duration);
+    let of = if merged.stacks_only { "stack and process" } else { "stack, thread and processor" };
+    format!("those of one {of} within {within}")
 }
 
 /// What a limit left out of the stacks, and how to see it.

@@ -154,7 +154,7 @@ impl Builder {
         self.join.keep(keep);
     }
 
-    /// Lets samples take about so many bytes of memory. If they need more, those that differ in little but their time
+    /// Lets samples take about so many bytes of memory; 0 for as little as can be. If they need more, those that differ in little but their time
     /// become one ([`Trace::merged`]). What else there is in a recording counts for nothing here: stacks, methods, images.
     /// To be called before the first event.
     pub fn hold(&mut self, memory: u64) {
@@ -239,6 +239,8 @@ impl Builder {
                 self.listed(process.phase);
                 if process.phase == Phase::Start {
                     self.images.process_began(process.pid, event.time);
+                }
+                if matches!(process.phase, Phase::Start | Phase::End | Phase::Defunct) {
                     self.code_changes(process.pid, event.time);
                 }
                 let exit = process
@@ -260,8 +262,10 @@ impl Builder {
             Kernel::Image(image) => {
                 self.listed(image.phase);
                 self.images.record(image, event.time);
-                if matches!(image.phase, Phase::Start | Phase::End) {
-                    self.code_changes(image.pid, event.time);
+                if matches!(image.phase, Phase::Start | Phase::End | Phase::Defunct) {
+                    // The kernel's are everybody's, whatever process a record names.
+                    let is_kernel = self.kernel.contains(image.base, event.pointer);
+                    self.code_changes(if is_kernel { 0 } else { image.pid }, event.time);
                 }
                 self.join.note(event.time, event.tid);
             }
@@ -338,7 +342,7 @@ impl Builder {
         let (mut runners, mut stacks) = (Interned::default(), Interned::default());
         let (raw_samples, others) =
             (std::mem::take(&mut self.join.samples), std::mem::take(&mut self.join.others));
-        let merging = self.join.merging.take();
+        let (merging, mut last_merged) = (self.join.merging.take(), self.join.last_merged);
         let mut merger = Merger::default();
         let mut resolver = Resolver {
             join: &mut self.join,
@@ -352,9 +356,11 @@ impl Builder {
                 continue;
             };
             let mut processor = raw.processor;
-            if merging.as_ref().is_some_and(Merging::is_stacks_only) && runner.tid != 0 {
-                runner = Runner { tid: NO_ID, thread: None, ..runner };
+            if merging.as_ref().is_some_and(Merging::is_stacks_only) {
                 processor = ANY_PROCESSOR;
+                if runner.tid != 0 {
+                    runner = Runner { tid: NO_ID, thread: None, ..runner };
+                }
             }
             let sample = Sample {
                 time: raw.time,
@@ -383,6 +389,7 @@ impl Builder {
                     .and_then(|place| samples.get_mut(place as usize))
                     .is_some_and(|known| known.add(&sample))
                 {
+                    last_merged = last_merged.max(Some(sample.time));
                     continue;
                 }
                 merger.put(hash, samples.len(), known);
@@ -427,6 +434,7 @@ impl Builder {
             lost,
             before: self.before,
             span: self.span,
+            last_merged,
             kernel: self.kernel,
             kernel_only,
         }

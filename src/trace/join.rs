@@ -46,6 +46,8 @@ pub(super) struct Join {
     /// How many samples there may be before those that may become one do.
     merge_at: usize,
     pub(super) merging: Option<Merging>,
+    /// The time of the last sample that became part of another.
+    pub(super) last_merged: Option<Ticks>,
     pub(super) samples: Pieces<Awaiting<kernel::Sample>>,
     /// Which events are kept beside them, and these.
     keep: Keep,
@@ -123,6 +125,7 @@ impl Join {
             sweep_at: usize::MAX,
             merge_at: usize::MAX,
             merging: None,
+            last_merged: None,
             samples: Pieces::default(),
             keep: Keep::default(),
             keep_idle: false,
@@ -216,28 +219,31 @@ impl Join {
     pub(super) fn sweep(&mut self, now: Ticks, threads: &Threads, intervals: &mut [(usize, u32)]) {
         let wanted = self.wanted.as_ref();
         let is_unwanted = |pid: u32| pid != NO_ID && wanted.is_some_and(|wanted| !wanted.contains(&pid));
-        let mut unwanted = 0;
-        let samples = sweep(&mut self.samples, |_, _, one| {
-            let is_unwanted = is_unwanted(one.pid);
-            unwanted += u64::from(one.count) * u64::from(is_unwanted);
-            !is_unwanted
-        });
-        let others = sweep(&mut self.others, |_, _, one| !is_unwanted(one.pid));
-        self.unwanted += unwanted;
-        self.moved(&samples, Some(&others), intervals);
-        if self.wanted.is_some() {
+        if wanted.is_some() {
+            let mut unwanted = 0;
+            let samples = sweep(&mut self.samples, |_, _, one| {
+                let is_unwanted = is_unwanted(one.pid);
+                unwanted += u64::from(one.count) * u64::from(is_unwanted);
+                !is_unwanted
+            });
+            let others = sweep(&mut self.others, |_, _, one| !is_unwanted(one.pid));
+            self.unwanted += unwanted;
+            self.moved(&samples, Some(&others), intervals);
             self.sweep_at = FEW.max(2 * (self.samples.len() + self.others.len()));
         }
         let Some(mut merging) = self.merging.take() else { return };
         if self.samples.len() >= self.merge_at {
+            merging.begin();
             loop {
-                let swept = self.merge_samples(&merging, now, threads, intervals);
+                let (swept, waiting) = self.merge_samples(&merging, now, threads, intervals);
                 self.moved(&swept, None, intervals);
-                if !merging.is_coarser(self.samples.len()) {
+                if !merging.is_coarser(self.samples.len(), waiting) {
                     break;
                 }
             }
-            self.merge_at = merging.most;
+            // What else is gone through each time must not be more than what is gained.
+            let beside = self.threads.len() + self.others.len() + intervals.len();
+            self.merge_at = merging.next(self.samples.len()).max(self.samples.len() + beside / 2);
         }
         self.merging = Some(merging);
     }
@@ -262,14 +268,15 @@ impl Join {
         }
     }
 
-    /// Merges samples that nothing more can come for, and that differ in their time only.
+    /// Merges samples that nothing more can come for, and that differ in their time only. Also returns how many more may
+    /// come for.
     fn merge_samples(
         &mut self,
         merging: &Merging,
         now: Ticks,
         threads: &Threads,
         intervals: &[(usize, u32)],
-    ) -> Swept {
+    ) -> (Swept, usize) {
         let waiting: FxHashSet<u32> =
             self.threads.values().flat_map(|thread| thread.samples.list.iter().copied()).collect();
         let settled = merging.settled_before(now);
@@ -281,7 +288,12 @@ impl Join {
             Some(Alike {
                 section: merging.section(pid, one.time)?,
                 thread: if stacks_only { None } else { thread },
-                ids: (if stacks_only && one.fact.tid != 0 { NO_ID } else { one.fact.tid }, pid),
+                // Without one, only its thread will tell the process.
+                ids: (
+                    if stacks_only && one.fact.tid != 0 && pid != NO_ID { NO_ID } else { one.fact.tid },
+                    pid,
+                ),
+                each: one.fact.count / u16::from(one.count).max(1),
                 address: one.fact.address,
                 parts: [told(references, one.kernel)?, told(references, one.user)?],
                 processor: if stacks_only { ANY_PROCESSOR } else { one.processor },
@@ -289,15 +301,16 @@ impl Join {
             })
         };
         let mut merger = Merger::default();
-        let mut interval = 0;
-        sweep(&mut self.samples, |kept, index, one| {
+        let (mut interval, mut unsettled, mut last) = (0, 0, self.last_merged);
+        let swept = sweep(&mut self.samples, |kept, index, one| {
             while intervals.get(interval).is_some_and(|(before, _)| *before <= index as usize) {
                 interval += 1;
             }
-            if one.time >= settled || waiting.contains(&index) {
+            let is_settled = one.time < settled && !waiting.contains(&index);
+            let Some(key) = is_settled.then(|| alike(one)).flatten() else {
+                unsettled += 1;
                 return true;
-            }
-            let Some(key) = alike(one) else { return true };
+            };
             merger.enter((key.section.0, interval));
             let hash = FxBuildHasher.hash_one(key);
             let known = merger.find(hash, |place| kept.get(place).and_then(alike) == Some(key));
@@ -306,6 +319,7 @@ impl Join {
             let most = u32::MAX / each.map_or(LONGEST_INTERVAL, |(_, each)| *each).max(1);
             let of = known.and_then(|place| kept.get_mut(place as usize));
             if of.is_some_and(|known| known.add(one, most)) {
+                last = last.max(Some(one.time));
                 return false;
             }
             merger.put(hash, kept.len(), known);
@@ -313,7 +327,9 @@ impl Join {
                 ((one.fact.tid, one.pid), one.processor) = (key.ids, key.processor);
             }
             true
-        })
+        });
+        self.last_merged = last;
+        (swept, unsettled)
     }
 
     /// Notes that the sample of a stack is of a process that nobody wants.
@@ -622,6 +638,8 @@ struct Alike {
     thread: Option<ThreadId>,
     /// Of its thread and its process.
     ids: (u32, u32),
+    /// Sampling intervals that each stands for.
+    each: u16,
     address: u64,
     parts: [Part; 2],
     processor: u16,

@@ -61,7 +61,7 @@ impl Merging {
         Merging {
             most: usize::try_from(memory / SAMPLE).unwrap_or(usize::MAX).max(LEAST),
             steps: STEPS.map(|seconds| clock.ticks(seconds).max(1)),
-            step: None,
+            step: (memory == 0).then_some(STEPS.len() + 1),
             settled: clock.ticks(SETTLED),
             is_too_much: false,
             changes: FxHashMap::default(),
@@ -70,7 +70,13 @@ impl Merging {
 
     /// An image of a process was loaded or unloaded, other code of it was unloaded, or its id is another's from now on.
     pub(super) fn change(&mut self, pid: u32, time: Ticks) {
-        self.changes.entry(pid).or_default().push(time);
+        let changes = self.changes.entry(pid).or_default();
+        // A live session gives some events late.
+        let later = changes.iter().rev().take_while(|change| **change > time).count();
+        let place = changes.len() - later;
+        if place == 0 || changes.get(place - 1) != Some(&time) {
+            changes.insert(place, time);
+        }
     }
 
     /// Samples from then on may await their stacks.
@@ -78,20 +84,27 @@ impl Merging {
         Ticks(now.0.saturating_sub(self.settled))
     }
 
-    /// There are `left` samples after those of the present step were merged. True if they are still too many and a
-    /// coarser step is in force now.
-    pub(super) fn is_coarser(&mut self, left: usize) -> bool {
-        match self.step {
-            _ if left <= self.most / 2 => false,
-            Some(step) if step > self.steps.len() => {
-                (self.most, self.is_too_much) = (2 * left, true);
-                false
-            }
-            step => {
-                self.step = Some(step.map_or(0, |step| step + 1));
-                true
-            }
+    /// Samples are merged from now on.
+    pub(super) fn begin(&mut self) {
+        self.step.get_or_insert(0);
+    }
+
+    /// There are `left` samples after those of the present step were merged; of these, so many await their stacks and
+    /// cannot be merged yet. True if the others are still too many, and a coarser step is in force now.
+    pub(super) fn is_coarser(&mut self, left: usize, waiting: usize) -> bool {
+        let is_coarsest = self.step.is_some_and(|step| step > self.steps.len());
+        let is_coarser = left.saturating_sub(waiting) > self.most / 2 && !is_coarsest;
+        if is_coarser {
+            self.step = Some(self.step.map_or(0, |step| step + 1));
+        } else {
+            self.is_too_much |= left > self.most;
         }
+        is_coarser
+    }
+
+    /// How many samples there may be next, now that there are so many.
+    pub(super) fn next(&self, left: usize) -> usize {
+        self.most.max(left.saturating_add(left.max(self.most) / 2))
     }
 
     /// The part of the time of a process that a moment is in; `None` if nothing is merged yet.
@@ -128,7 +141,11 @@ impl Merger {
     pub(super) fn enter(&mut self, epoch: (i64, usize)) {
         if self.epoch != epoch {
             self.epoch = epoch;
-            self.places.clear();
+            // To clear a large table takes as long as to fill it.
+            match self.places.capacity() > 4 * self.places.len() + 64 {
+                true => self.places = HashTable::new(),
+                false => self.places.clear(),
+            }
         }
     }
 

@@ -100,6 +100,8 @@ pub struct Trace {
     pub before: Before,
     /// The times of the first and the last event.
     pub span: Option<(Ticks, Ticks)>,
+    /// The time of the last sample that became part of another.
+    last_merged: Option<Ticks>,
     kernel: KernelSpace,
     kernel_only: FxHashSet<ProcessId>,
 }
@@ -154,6 +156,12 @@ impl Trace {
     /// True if it is known where any kernel module is. Without it no kernel frame has a module.
     pub fn has_kernel_modules(&self) -> bool {
         self.modules.iter().any(|module| module.kernel)
+    }
+
+    /// The times of the first and the last of the samples, also of those that became part of others.
+    pub fn sampled(&self) -> Option<(Ticks, Ticks)> {
+        let (first, last) = self.samples.first().zip(self.samples.last())?;
+        Some((first.time, last.time.max(self.last_merged.unwrap_or(last.time))))
     }
 
     /// All samples of the recording, idle and unwanted ones too.

@@ -14,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   etwprof diff before.etl after.etl                      what changed, by function
   etwprof diff before.etl after.etl --by module          by module
+  etwprof diff before.etl after.etl -o diff.svg          draw it, too
   etwprof diff before.etl after.etl --sort overweight    as PerfView's overweight report
   etwprof diff --before a1.etl --before a2.etl --after b1.etl --after b2.etl
   etwprof diff main.json pr.etl --fail-if 'Orders.*: +5%' --fail-if 'total: +2%'
@@ -32,6 +33,11 @@ pub(crate) struct Diff {
     /// The two recordings, or call trees saved by `convert -f json`
     #[arg(value_name = "BEFORE AFTER", num_args = 2, required_unless_present_all = ["before", "after"])]
     pub(crate) files: Vec<PathBuf>,
+
+    /// Also draw a differential flame graph: red grew, blue shrank
+    #[cfg(feature = "flamegraph")]
+    #[arg(short = 'o', long = "output", value_name = "SVG", help_heading = "Output")]
+    pub(crate) graph: Option<PathBuf>,
 
     /// Another run of the first side (repeatable); what runs of one side differ by is noise
     #[arg(long, value_name = "FILE", help_heading = "Comparison")]

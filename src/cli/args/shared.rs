@@ -213,7 +213,7 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
 
-    /// Let samples take at most this much memory: 500M, 2G
+    /// Let samples take about this much memory: 500M, 2G
     ///
     /// If they need more, samples of one stack, thread and processor become one: first within 10 ms, then 100 ms, 1 s, 10 s
     /// and 100 s, then whenever they were taken; at last those of one stack and process. Counts and CPU time stay exact; a

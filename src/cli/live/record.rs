@@ -319,6 +319,7 @@ fn finish(builder: Builder, losses: &Losses) -> Trace {
     trace.lost.events = trace.lost.events.max(losses.events) + losses.dropped;
     trace.lost.buffers = trace.lost.buffers.max(losses.buffers);
     load::warn_lost(&trace.lost);
+    load::warn_merged(&trace);
     for (number, what) in [
         (losses.dropped, "of the lost events were dropped because this machine was too slow"),
         (losses.late, "events arrived late and out of order"),

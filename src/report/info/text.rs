@@ -6,6 +6,7 @@ use crate::clock::ClockKind;
 use crate::events::clr::Sku;
 use crate::profile::Unresolved;
 use crate::report::account;
+use crate::report::text::merged_samples;
 use crate::report::{bytes, count, cut_stacks, duration, filtered_out, one_line};
 use crate::winpath;
 
@@ -85,9 +86,7 @@ fn samples(out: &mut impl Write, info: &Info) -> io::Result<()> {
         row(out, "broken", &text)?;
     }
     if let Some(merged) = merged {
-        let within = merged.within_seconds.map_or("the whole recording".to_owned(), duration);
-        let of = if merged.stacks_only { "stack and process" } else { "stack, thread and processor" };
-        row(out, "merged", &format!("those of one {of} within {within}"))?;
+        row(out, "merged", &merged_samples(merged))?;
     }
     if cut.samples > 0 {
         row(out, "cut", &cut_stacks(cut))?;

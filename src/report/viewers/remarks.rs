@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::clock::UNIX_EPOCH;
 use crate::report::account::{filtered_out, losses};
 use crate::report::format::Picture;
-use crate::report::text::{count, cut_stacks, nanoseconds, one_line};
+use crate::report::text::{count, cut_stacks, merged_samples, nanoseconds, one_line};
 
 use super::threads::samples;
 
@@ -32,6 +32,9 @@ pub(super) fn remarks(picture: &Picture<'_>) -> Vec<String> {
     let lost = losses(lost).into_iter().chain([damage]).filter(|(number, _)| *number > 0);
     let lost: Vec<String> = lost.map(|(number, what)| format!("{} {what}", count(number))).collect();
     all.push(format!("lost: {}", if lost.is_empty() { "nothing".to_owned() } else { lost.join(", ") }));
+    if let Some(merged) = &picture.profile().trace.merged {
+        all.push(format!("samples that became one: {}", merged_samples(merged)));
+    }
     if picture.arranged.cut.samples > 0 {
         all.push(cut_stacks(&picture.arranged.cut));
     }
@@ -97,7 +100,7 @@ pub(super) fn since_1970(filetime: i64) -> i64 {
 pub(super) fn interval(picture: &Picture<'_>) -> i64 {
     let mut by_value: FxHashMap<i64, u64> = FxHashMap::default();
     for (_, sample) in samples(picture) {
-        *by_value.entry(sample.value).or_default() += 1;
+        *by_value.entry(sample.value / i64::from(sample.count).max(1)).or_default() += sample.count();
     }
     let most = by_value.into_iter().max_by_key(|(value, samples)| (*samples, std::cmp::Reverse(*value)));
     most.map_or(10_000, |(value, _)| value)

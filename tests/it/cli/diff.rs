@@ -207,6 +207,25 @@ fn several_runs_of_each_side() {
     assert_eq!(alone.code, 2, "{}", alone.stderr);
 }
 
+/// What grew is red, what shrank is blue, and what is gone is not there.
+#[test]
+fn a_differential_flame_graph() {
+    let files = Files::new();
+    let (before, after) = (files.put("a.json", tree(9_000, 1)), files.put("b.json", tree(18_000, 1)));
+    let svg = files.0.path().join("diff.svg");
+    diff(&[&before, &after, "-q", "-o", &svg.display().to_string()]).success();
+    let drawn = fs::read_to_string(&svg).unwrap();
+    assert!(drawn.contains(">a.json → b.json<"), "{drawn}");
+    let box_of =
+        |name: &str| drawn.split("<g>").find(|part| part.contains(name)).unwrap_or_default().to_owned();
+    let load = box_of("<title>app!Orders.Load (");
+    assert!(load.contains("18,000,000 µs") && load.contains("+8.33%") && load.contains("rgb(255,"), "{load}");
+    let save = box_of("<title>app!Save (");
+    assert!(save.contains("10,000,000 µs") && save.contains("0.00%"), "{save}");
+    let refused = diff(&[&before, &after, "-o", &before]);
+    assert_eq!((refused.code, refused.stderr.contains("would overwrite")), (2, true), "{}", refused.stderr);
+}
+
 #[test]
 fn what_is_no_tree_is_refused() {
     let files = Files::new();

@@ -1,4 +1,8 @@
-//! What changed between two profiles: a table of the changes, as text, JSON, CSV or Markdown, and what came of conditions.
+//! What changed between two profiles: a table of the changes, as text, JSON, CSV or Markdown, what came of conditions, and a
+//! differential flame graph.
+
+#[cfg(feature = "flamegraph")]
+mod graph;
 
 use std::io::{self, Write};
 
@@ -8,6 +12,9 @@ use crate::compare::{
     Change, Comparison, Condition, Growth, Measure, Name, NameId, Names, Outcome, Run, Step, Verdict,
 };
 use crate::profile::{Arranged, Category};
+
+#[cfg(feature = "flamegraph")]
+pub use graph::write_graph;
 
 use super::grid::{Csv, Grid};
 use super::label::Labels;
