@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use etwprof::compare::{Comparison, Names, Run, Scale, ScaleError, Side, Together, Verdict, read_saved};
 use etwprof::report::diff::{self, Checked, Diff};
 use etwprof::report::format::Content;
 use etwprof::report::{Spelling, one_line};
 
 use super::args::DiffFormat;
+use super::usage::Usage;
 use super::{args, output, samples, say};
 
 /// Conditions that do not hold; one reason in each line.
@@ -25,6 +26,9 @@ pub(super) struct Undecided(pub(super) Vec<String>);
 
 pub(super) fn run(args: &args::Diff, quiet: bool) -> Result<()> {
     args.shaping.check()?;
+    if args.scale == Scale::Samples && args.fail_if.iter().any(|condition| condition.functions.is_none()) {
+        bail!(Usage("--fail-if total: with --scale samples, all samples are as many on both sides; use another --scale".to_owned()));
+    }
     let mut names = Names::default();
     let [before, after] = args.sides();
     let files: Vec<PathBuf> = before.iter().chain(&after).cloned().collect();

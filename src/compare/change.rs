@@ -357,7 +357,8 @@ impl Judge {
     fn weights_of(&self, before: Amount, after: Amount) -> (Option<f64>, Option<f64>) {
         let [all_before, all_after] = self.totals;
         let growth = all_after - all_before;
-        if growth == 0.0 {
+        // Scaled by all samples, they are equal but for rounding.
+        if growth.abs() <= 1e-9 * all_after.abs().max(all_before.abs()) {
             return (None, None);
         }
         let base = self.scale * before.inclusive_ns as f64;

@@ -52,7 +52,7 @@ pub enum Verdict {
         /// The samples.
         needed: i64,
     },
-    /// No function of either side matches.
+    /// No function of either side matches, or the second side has no samples of them.
     NotFound,
 }
 
@@ -155,7 +155,10 @@ impl Condition {
         };
         let share = change.delta / of_base;
         let bounds = change.bounds;
-        let verdict = if bounds.low >= limit {
+        // Symbols may be missing, or the program did not run: what is gone proves nothing.
+        let verdict = if counts.after <= 0 {
+            Verdict::NotFound
+        } else if bounds.low >= limit {
             Verdict::Failed
         } else if bounds.high < limit {
             Verdict::Passed

@@ -50,17 +50,20 @@ pub(super) struct Counts {
 
 impl Counts {
     /// True if they differ by more than chance explains, among so many comparisons.
+    ///
+    /// If nothing changed, each sample of both sides is of the second one with the same probability, which the scale says.
+    /// Chernoff's bound limits how likely a share at least as far from it is, on either side: exp(-n D), with D the divergence
+    /// of the two shares.
     pub(super) fn differ(self, comparisons: usize) -> bool {
         let Counts { before, after, scale, dispersion } = self;
         let (before, after) = (before.max(0) as f64, after.max(0) as f64);
-        let delta = after - scale * before;
-        let variance = dispersion * (after + scale * scale * before);
-        if variance <= 0.0 {
+        let all = before + after;
+        if all <= 0.0 {
             return false;
         }
-        // The tail of a normal distribution is below exp(-z²/2) on each side.
-        let least = 2.0 * (2.0 * comparisons.max(1) as f64 / (1.0 - CONFIDENCE)).ln();
-        delta * delta / variance >= least
+        let term = |is: f64, expected: f64| if is > 0.0 { is * (is / expected).ln() } else { 0.0 };
+        let divergence = term(after / all, scale / (1.0 + scale)) + term(before / all, 1.0 / (1.0 + scale));
+        all * divergence / dispersion >= (2.0 * comparisons.max(1) as f64 / (1.0 - CONFIDENCE)).ln()
     }
 
     /// Between what the growth lies.
@@ -104,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_change_must_be_larger_the_more_are_compared() {
-        // delta² / (sum of both) is 16: exp(-8) on each side.
+        // Half of delta² / (sum of both) is 8.7.
         assert!(counts(1_000, 1_196).differ(1));
         assert!(!counts(1_000, 1_196).differ(100));
         assert!(counts(1_000, 1_300).differ(1_000));

@@ -24,7 +24,20 @@ pub enum SavedError {
         /// The place that it gives.
         parent: usize,
     },
+    /// No recording has so many samples, or fewer than none.
+    #[error("node {node} of the call tree has {samples} samples of {ns} ns")]
+    Count {
+        /// Its place.
+        node: usize,
+        /// Its samples.
+        samples: i64,
+        /// Their time.
+        ns: i64,
+    },
 }
+
+/// The most samples, or ns, of one tree: several can be added up.
+const MOST: i64 = i64::MAX >> 10;
 
 #[derive(Deserialize)]
 struct Saved {
@@ -51,9 +64,15 @@ struct Node {
 pub fn read_saved(file: impl Read, names: &mut Names) -> Result<Run, SavedError> {
     let Saved { seconds, nodes } = serde_json::from_reader(file)?;
     let mut steps = Vec::with_capacity(nodes.len());
+    let (mut all_samples, mut all_ns) = (0_i64, 0_i64);
     for (number, node) in nodes.into_iter().enumerate() {
         if let Some(parent) = node.parent.filter(|parent| *parent >= number) {
             return Err(SavedError::Order { node: number, parent });
+        }
+        let (samples, ns) = (node.exclusive, node.exclusive_ns);
+        (all_samples, all_ns) = (all_samples.saturating_add(samples), all_ns.saturating_add(ns));
+        if samples < 0 || ns < 0 || all_samples > MOST || all_ns > MOST {
+            return Err(SavedError::Count { node: number, samples, ns });
         }
         let name = names.number(Name {
             key: node.key.unwrap_or_else(|| stable(&node.name)),
@@ -61,7 +80,7 @@ pub fn read_saved(file: impl Read, names: &mut Names) -> Result<Run, SavedError>
             module: node.module,
             category: node.category,
         });
-        steps.push(Step { parent: node.parent, name, samples: node.exclusive, ns: node.exclusive_ns });
+        steps.push(Step { parent: node.parent, name, samples, ns });
     }
     Ok(Run::new(steps, seconds))
 }

@@ -204,6 +204,31 @@ fn halves_of_a_steady_program_differ_by_noise() {
     assert!(changed <= 3, "{changed} of 100 show a change");
 }
 
+/// One side was recorded ten times as long as the other.
+#[test]
+fn recordings_of_different_lengths_differ_by_noise() {
+    let mut luck = Luck(11);
+    let mut changed = 0;
+    for _ in 0..100 {
+        let mut names = Names::default();
+        let functions: Vec<String> = (0..200).map(|number| format!("root/f{number}")).collect();
+        let mut counts = [vec![0_i64; 200], vec![0_i64; 200]];
+        for _ in 0..33_000 {
+            counts[usize::from(luck.next(11) > 0)][luck.next(200) * luck.next(200) / 200] += 1;
+        }
+        let [short, long] = counts.map(|counts| {
+            let stacks: Vec<(&str, i64)> = functions.iter().map(String::as_str).zip(counts).collect();
+            side(&mut names, &stacks)
+        });
+        for sides in [(&short, &long), (&long, &short)] {
+            let rows =
+                Comparison::new(&names, sides, &Scale::Samples, Measure::Exclusive, Some).unwrap().rows;
+            changed += usize::from(rows.iter().any(|row| row.significant));
+        }
+    }
+    assert!(changed <= 6, "{changed} of 200 show a change");
+}
+
 #[test]
 fn runs_of_one_side_show_what_is_noise() {
     let mut names = Names::default();

@@ -388,7 +388,7 @@ pub fn write_markdown(out: &mut impl Write, diff: &Diff, conditions: &[Checked])
     if !conditions.is_empty() {
         writeln!(out, "\n| condition | verdict | |\n|---|---|---|")?;
         for checked in conditions {
-            let (condition, reason) = (code(&checked.condition), escaped(&checked.reason));
+            let (condition, reason) = (code(&checked.condition), code(&checked.reason));
             writeln!(out, "| {condition} | {} | {reason} |", checked.verdict)?;
         }
     }
@@ -421,10 +421,6 @@ pub fn write_markdown(out: &mut impl Write, diff: &Diff, conditions: &[Checked])
 fn code(text: &str) -> String {
     let text = one_line(text).replace('`', "'").replace('|', "\\|");
     format!("`{text}`")
-}
-
-fn escaped(text: &str) -> String {
-    one_line(text).replace('|', "\\|").replace('<', "&lt;").replace('`', "'")
 }
 
 /// A condition, and what came of it.
@@ -511,7 +507,8 @@ fn reason(condition: &Condition, outcome: &Outcome, functions: &[Grown], callers
                 text += &format!("; called by: {}", list(callers));
             }
         }
-        Verdict::Passed | Verdict::NotFound => {}
+        Verdict::NotFound => text += "; the second side has none of it: are its symbols missing?",
+        Verdict::Passed => {}
     }
     text
 }

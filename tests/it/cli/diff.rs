@@ -174,6 +174,18 @@ fn a_build_is_refused_for_a_reason() {
         "{}",
         unknown.stderr
     );
+    let gone = files.put("gone.json", tree(20_000, 1).replace("Orders.Load", "?"));
+    let lost = diff(&[&[main.as_str(), &gone], &gate[..]].concat());
+    assert_eq!(
+        (lost.code, lost.stderr.contains("the second side has none of it")),
+        (3, true),
+        "{}",
+        lost.stderr
+    );
+    let empty = files.put("empty.json", r#"{"nodes":[]}"#);
+    assert_ne!(diff(&[&main, &empty, "--fail-if", "total: +2%"]).code, 0);
+    let equal = diff(&[&main, &slower, "--scale", "samples", "--fail-if", "total: +2%"]);
+    assert_eq!(equal.code, 2, "{}", equal.stderr);
     let wrong = diff(&[&main, &same, "--fail-if", "Orders: 5%"]);
     assert_eq!((wrong.code, wrong.stderr.contains("expected FUNCTION: +N%")), (2, true), "{}", wrong.stderr);
     // The table is there in any case, and the reason is in every form.
@@ -184,7 +196,7 @@ fn a_build_is_refused_for_a_reason() {
         "{}",
         markdown.text()
     );
-    assert!(markdown.text().contains("| `Orders.*: +5%` | failed | +10.0%"), "{}", markdown.text());
+    assert!(markdown.text().contains("| `Orders.*: +5%` | failed | `+10.0%"), "{}", markdown.text());
     let json = diff(&[&[main.as_str(), &slower, "--json"], &gate[..]].concat());
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(
@@ -237,6 +249,11 @@ fn what_is_no_tree_is_refused() {
             "node 0 of the call tree stands below node 3",
         ),
         ("{\"profile\":1}", "not a call tree"),
+        (&tree(1, 1).replace("80000", "-8"), "node 0 of the call tree has -8 samples"),
+        (
+            &tree(1, 1).replace("80000,", "9223372036854775807,"),
+            "node 0 of the call tree has 9223372036854775807",
+        ),
     ] {
         let file = files.put("x.json", content);
         let output = diff(&[&file, &demo()]);
