@@ -22,6 +22,7 @@ use super::accounting::Lost;
 use super::awaiting::{Awaiting, Fact, Keep, Owner};
 use super::code::Collector;
 use super::digest::{Buffers, Digest, Item, Worker, may_own_stack};
+use super::gc;
 use super::images::Images;
 use super::inventory::Before;
 use super::join::Join;
@@ -43,6 +44,7 @@ pub struct Builder {
     pub(super) threads: Threads,
     pub(super) images: Images,
     code: Collector,
+    managed: gc::Collector,
     join: Join,
     /// Each sampling interval in 100 ns, with the number of samples before it.
     intervals: Vec<(usize, u32)>,
@@ -124,6 +126,7 @@ impl Builder {
             processes: Processes::new(early),
             threads: Threads::new(early),
             code: Collector::default(),
+            managed: gc::Collector::default(),
             join: Join::new(origin.kernel),
             intervals: origin.interval.map(|interval| (0, interval)).into_iter().collect(),
             sources: BTreeMap::new(),
@@ -190,6 +193,7 @@ impl Builder {
             Ok(Decoded::Kernel(kernel)) => self.kernel(&kernel, event),
             Ok(Decoded::Clr(clr)) => {
                 self.code.clr(&clr, event);
+                self.managed.take(&clr, event);
                 self.join.note(event.time, event.tid);
                 if let Clr::Method(clr::Method { phase: clr::Phase::Unload, .. }) = clr {
                     self.code_changes(event.pid, event.time);
@@ -409,6 +413,7 @@ impl Builder {
             undefined_stack_keys: self.join.undefined_keys(),
             ..self.lost
         };
+        let managed = self.managed.finish(&mut self.processes);
         let processes = self.processes.finish();
         let kernel_only = kernel_only(&processes, &mappings, &in_user_mode);
         Trace {
@@ -419,6 +424,7 @@ impl Builder {
             modules,
             mappings,
             code,
+            managed,
             addresses: self.join.stacks,
             stacks: stacks.into_things(),
             runners: runners.into_things(),

@@ -10,6 +10,7 @@ mod builder;
 pub mod code;
 pub mod digest;
 mod families;
+mod gc;
 mod idle;
 mod images;
 mod inventory;
@@ -39,6 +40,7 @@ pub use accounting::Lost;
 pub use awaiting::Keep;
 pub use builder::Builder;
 pub use code::Code;
+pub use gc::{Collection, Managed, Pause, Thrown};
 pub use idle::Idle;
 pub use images::{Module, ModuleId, PdbId};
 pub use inventory::Before;
@@ -69,6 +71,8 @@ pub struct Trace {
     pub mappings: Mappings,
     /// Code outside images.
     pub code: Code,
+    /// What .NET runtimes report beside their code.
+    pub managed: Managed,
     /// The addresses of stacks, the root first. The numbers of its nodes, and what it has beside the stacks of `stacks`, may
     /// differ from one reading to the next.
     pub addresses: PrefixTree<u64>,

@@ -32,6 +32,7 @@ mod cli {
 }
 
 mod clr {
+    mod gc;
     mod profile;
     mod real;
     mod reports;

@@ -6,10 +6,14 @@
 //! too. Newer versions only append fields. The reference is the runtime's manifest, `ClrEtwAll.man`; "verified" names
 //! the real traces on which every event was read to its last byte.
 
+mod exception;
+mod gc;
 mod loader;
 mod method;
 mod runtime;
 
+pub use exception::Exception;
+pub use gc::{GcEnd, GcKind, GcReason, GcStart, Suspension};
 pub use loader::{AppDomain, Assembly, DomainModule, Module, ModuleFlags, PdbSignature};
 pub use method::{IlMap, JitMemory, JittingStarted, Method, MethodFlags, MethodName, R2rEntryPoint, Tier};
 pub use runtime::{Runtime, Sku, StackWalk, TieredSettings};
@@ -75,6 +79,19 @@ pub enum Clr<'a> {
     TieredSettings(TieredSettings),
     /// The stack of the thread's runtime event before it.
     StackWalk(StackWalk<'a>),
+    /// A collection begins. .NET Framework 4.5.2 writes it twice, in two versions.
+    GcStart(GcStart),
+    /// A collection is over.
+    GcEnd(GcEnd),
+    /// The runtime begins to stop the threads that run its code.
+    Suspension(Suspension),
+    /// They run again.
+    Resumption {
+        /// Which runtime of the process.
+        instance: Option<u16>,
+    },
+    /// An exception was thrown.
+    Exception(Exception<'a>),
 }
 
 /// Decodes an event of the runtime's providers; the outer `None` if its payload is too short for its layout, the
@@ -138,6 +155,11 @@ pub fn read<'a>(event: &Event<'a>, r: &mut Reader<'a>) -> Option<Option<Clr<'a>>
         (CLR_RUNDOWN, 158) => domain(r, RundownEnd)?,
         (CLR | CLR_RUNDOWN, 187) => Clr::Runtime(runtime::decode(r, event.provider == CLR)?),
         (CLR | CLR_RUNDOWN, 280) => Clr::TieredSettings(runtime::decode_tiered_settings(r)?),
+        (CLR, 1) => Clr::GcStart(gc::decode_start(r, version)?),
+        (CLR, 2) => Clr::GcEnd(gc::decode_end(r, version)?),
+        (CLR, 3) => Clr::Resumption { instance: r.u16() },
+        (CLR, 9) => Clr::Suspension(gc::decode_suspension(r, version)?),
+        (CLR, 80) => Clr::Exception(exception::decode(r, event.pointer)),
         (CLR, 82) | (CLR_RUNDOWN, 0) => Clr::StackWalk(runtime::decode_stack_walk(r, event.pointer)?),
         _ => return Some(None),
     };

@@ -124,7 +124,12 @@ impl Collector {
             | Clr::JitMemory(_)
             | Clr::AppDomain(_)
             | Clr::TieredSettings(_)
-            | Clr::StackWalk(_) => {}
+            | Clr::StackWalk(_)
+            | Clr::GcStart(_)
+            | Clr::GcEnd(_)
+            | Clr::Suspension(_)
+            | Clr::Resumption { .. }
+            | Clr::Exception(_) => {}
         }
     }
 

@@ -382,3 +382,37 @@ pub fn stack_walk(process: u32, frames: &[u64]) -> Event {
     };
     live(82, 82).event(process, 0, STACK_TASK, 0x4000_0000, payload).level(0)
 }
+
+const GC: u64 = 0x1;
+const GC_TASK: (u16, u16) = (1, 1);
+const EXCEPTION_TASK: (u16, u16) = (7, 7);
+
+/// GCStart, version 2, of runtime 9: `reason` and `kind` are the runtime's numbers.
+pub fn gc_start(process: u32, number: u32, generation: u32, reason: u32, kind: u32) -> Event {
+    live(1, 1).event(process, 2, GC_TASK, GC, move |bytes| {
+        bytes.u32(number).u32(generation).u32(reason).u32(kind).u16(9).u64(0)
+    })
+}
+
+/// GCEnd, version 1.
+pub fn gc_end(process: u32, number: u32, generation: u32) -> Event {
+    live(2, 2).event(process, 1, GC_TASK, GC, move |bytes| bytes.u32(number).u32(generation).u16(9))
+}
+
+/// GCSuspendEEBegin, version 1: `reason` is 1 for a collection, 6 to prepare one.
+pub fn suspend(process: u32, reason: u32) -> Event {
+    live(9, 10).event(process, 1, GC_TASK, GC, move |bytes| bytes.u32(reason).u32(0).u16(9))
+}
+
+/// GCRestartEEEnd, version 1.
+pub fn resume(process: u32) -> Event {
+    live(3, 3).event(process, 1, GC_TASK, GC, |bytes| bytes.u16(9))
+}
+
+/// ExceptionThrown, version 1, of a 64-bit process.
+pub fn exception(process: u32, type_name: &str, message: &str) -> Event {
+    let (type_name, message) = (type_name.to_owned(), message.to_owned());
+    live(80, 1).event(process, 1, EXCEPTION_TASK, 0x8000, move |bytes| {
+        bytes.utf16z(&type_name).utf16z(&message).u64(0x7ffa_0000).u32(0x8013_1500).u16(0x10).u16(9)
+    })
+}

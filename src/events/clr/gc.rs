@@ -1,0 +1,167 @@
+//! Garbage collections, and when a runtime stands still for them.
+
+use crate::bytes::Reader;
+
+/// A collection begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GcStart {
+    /// Which collection of its runtime; they are counted from 1.
+    pub number: u32,
+    /// The oldest generation that it collects, where the event has it.
+    pub generation: Option<u32>,
+    /// Why it began.
+    pub reason: GcReason,
+    /// Whether it runs beside the program, where the event has it.
+    pub kind: Option<GcKind>,
+    /// Which runtime of the process.
+    pub instance: Option<u16>,
+}
+
+/// A collection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GcEnd {
+    /// Which collection of its runtime.
+    pub number: u32,
+    /// Which runtime of the process.
+    pub instance: Option<u16>,
+}
+
+/// A runtime begins to stop all threads that run its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Suspension {
+    /// 1 for a collection, 6 to prepare one, else another reason.
+    pub reason: u32,
+    /// Which runtime of the process.
+    pub instance: Option<u16>,
+}
+
+impl Suspension {
+    /// True if it is for a collection.
+    pub fn is_for_gc(&self) -> bool {
+        matches!(self.reason, 1 | 6)
+    }
+}
+
+/// Whether a collection runs beside the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum GcKind {
+    /// All threads wait for it.
+    Blocking,
+    /// It runs beside the program, which stands still at its begin and before its end.
+    Background,
+    /// A short blocking one while a background one runs.
+    Foreground,
+    /// A number that is not known here.
+    Other(u32),
+}
+
+/// Why a collection began: `GCReason` in the runtime's manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum GcReason {
+    /// The budget for small objects was used up.
+    AllocSmall,
+    /// The program asked for it (`GC.Collect`).
+    Induced,
+    /// The system was short of memory.
+    LowMemory,
+    /// Nothing is left to give.
+    Empty,
+    /// The budget for large objects was used up.
+    AllocLarge,
+    /// No room for small objects.
+    OutOfSpaceSmall,
+    /// No room for large objects.
+    OutOfSpaceLarge,
+    /// The program asked for it, and did not insist.
+    InducedNotForced,
+    /// A number that is not known here.
+    Other(u32),
+}
+
+impl GcReason {
+    /// True if the program asked for it.
+    pub fn is_induced(self) -> bool {
+        // 9 to 11 are induced by low memory, with compaction, and by the host.
+        matches!(self, GcReason::Induced | GcReason::InducedNotForced | GcReason::Other(10))
+    }
+
+    /// The reason in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            GcReason::AllocSmall => "small objects",
+            GcReason::Induced => "GC.Collect",
+            GcReason::LowMemory => "low memory",
+            GcReason::Empty => "no memory left",
+            GcReason::AllocLarge => "large objects",
+            GcReason::OutOfSpaceSmall => "no room for small objects",
+            GcReason::OutOfSpaceLarge => "no room for large objects",
+            GcReason::InducedNotForced => "GC.Collect, not forced",
+            GcReason::Other(_) => "other",
+        }
+    }
+}
+
+fn reason(number: u32) -> GcReason {
+    match number {
+        0 => GcReason::AllocSmall,
+        1 => GcReason::Induced,
+        2 => GcReason::LowMemory,
+        3 => GcReason::Empty,
+        4 => GcReason::AllocLarge,
+        5 => GcReason::OutOfSpaceSmall,
+        6 => GcReason::OutOfSpaceLarge,
+        7 => GcReason::InducedNotForced,
+        other => GcReason::Other(other),
+    }
+}
+
+fn kind(number: u32) -> GcKind {
+    match number {
+        0 => GcKind::Blocking,
+        1 => GcKind::Background,
+        2 => GcKind::Foreground,
+        other => GcKind::Other(other),
+    }
+}
+
+/// Version 0: count u32, reason u32. Since version 1: count, depth, reason, type u32 each, instance u16; since version 2 a
+/// number that the program may set, u64. Verified on net.4.5.2.x64.etl and PerfViewData.etl; version 0 by the manifest only.
+pub(super) fn decode_start(r: &mut Reader<'_>, version: u8) -> Option<GcStart> {
+    let number = r.u32()?;
+    if version == 0 {
+        let reason = reason(r.u32()?);
+        return Some(GcStart { number, generation: None, reason, kind: None, instance: None });
+    }
+    let generation = Some(r.u32()?);
+    let (reason, kind) = (reason(r.u32()?), Some(kind(r.u32()?)));
+    let instance = r.u16();
+    if version >= 2 {
+        r.skip(8);
+    }
+    Some(GcStart { number, generation, reason, kind, instance })
+}
+
+/// Count u32, depth (u16 in version 0, then u32), instance u16 since version 1. Verified on the same.
+pub(super) fn decode_end(r: &mut Reader<'_>, version: u8) -> Option<GcEnd> {
+    let number = r.u32()?;
+    if version == 0 {
+        return Some(GcEnd { number, instance: None });
+    }
+    r.skip(4)?;
+    Some(GcEnd { number, instance: r.u16() })
+}
+
+/// Version 0: reason u16. Since version 1: reason u32, count u32, instance u16. Verified on the same.
+pub(super) fn decode_suspension(r: &mut Reader<'_>, version: u8) -> Option<Suspension> {
+    if version == 0 {
+        return Some(Suspension { reason: u32::from(r.u16()?), instance: None });
+    }
+    let reason = r.u32()?;
+    r.skip(4)?;
+    Some(Suspension { reason, instance: r.u16() })
+}

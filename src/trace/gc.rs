@@ -1,0 +1,169 @@
+//! Garbage collections, when runtimes stood still, and exceptions: what runtimes report beside their code.
+
+use rustc_hash::FxHashMap;
+
+use crate::clock::Ticks;
+use crate::event::Event;
+use crate::events::clr::{Clr, GcKind, GcReason};
+
+use super::processes::{ProcessId, Processes};
+use super::texts::Texts;
+
+/// What runtimes report beside their code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Managed {
+    /// Collections, in the order in which they began.
+    pub collections: Vec<Collection>,
+    /// When runtimes stood still, in the order in which that began.
+    pub pauses: Vec<Pause>,
+    /// Exceptions that were thrown, in order of time.
+    pub exceptions: Vec<Thrown>,
+    /// The full names of the types of exceptions.
+    pub exception_types: Vec<String>,
+}
+
+/// A garbage collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Collection {
+    /// The process.
+    pub process: ProcessId,
+    /// Which runtime of the process, where that is known.
+    pub instance: Option<u16>,
+    /// Which collection of its runtime.
+    pub number: u32,
+    /// The oldest generation that it collects, where that is known.
+    pub generation: Option<u32>,
+    /// Why it began.
+    pub reason: GcReason,
+    /// Whether it runs beside the program, where that is known.
+    pub kind: Option<GcKind>,
+    /// When it began.
+    pub start: Ticks,
+    /// When it was over; `None` where the recording does not say.
+    pub end: Option<Ticks>,
+}
+
+/// A time in which the threads of a runtime stood still, or were being stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pause {
+    /// The process.
+    pub process: ProcessId,
+    /// Which runtime of the process, where that is known.
+    pub instance: Option<u16>,
+    /// True if it was for a collection; else the process ended, a debugger came, or the like.
+    pub is_for_gc: bool,
+    /// When the runtime began to stop its threads.
+    pub start: Ticks,
+    /// When they all could run again; `None` where the recording does not say.
+    pub end: Option<Ticks>,
+}
+
+impl Pause {
+    /// How long it took, where that is known.
+    pub fn ticks(&self) -> Option<i64> {
+        Some(self.end?.0.saturating_sub(self.start.0))
+    }
+}
+
+/// An exception that was thrown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Thrown {
+    /// The process.
+    pub process: ProcessId,
+    /// The system's id of the thread.
+    pub tid: u32,
+    /// When.
+    pub time: Ticks,
+    /// Its type: an index into [`Managed::exception_types`].
+    pub type_name: u32,
+}
+
+/// A runtime: its process and its number there.
+type Runtime = (u32, Option<u16>);
+
+/// Collects them.
+#[derive(Debug, Default)]
+pub(super) struct Collector {
+    collections: Vec<(u32, Collection)>,
+    /// The last collection of each number that has begun, by its place.
+    begun: FxHashMap<(Runtime, u32), usize>,
+    pauses: Vec<(u32, Pause)>,
+    /// The pause of each runtime that goes on, by its place.
+    stopped: FxHashMap<Runtime, usize>,
+    exceptions: Vec<(u32, Thrown)>,
+    types: Texts,
+}
+
+/// Nobody's, until all processes are known.
+const NOBODY: ProcessId = ProcessId(u32::MAX);
+
+impl Collector {
+    pub(super) fn take(&mut self, clr: &Clr<'_>, event: &Event<'_>) {
+        let (pid, time) = (event.pid, event.time);
+        match clr {
+            Clr::GcStart(gc) => {
+                let key = ((pid, gc.instance), gc.number);
+                // Told once by each version of the event.
+                let known = self.begun.get(&key).and_then(|place| self.collections.get(*place));
+                if known.is_some_and(|(_, known)| known.end.is_none()) {
+                    return;
+                }
+                self.begun.insert(key, self.collections.len());
+                let collection = Collection {
+                    process: NOBODY,
+                    instance: gc.instance,
+                    number: gc.number,
+                    generation: gc.generation,
+                    reason: gc.reason,
+                    kind: gc.kind,
+                    start: time,
+                    end: None,
+                };
+                self.collections.push((pid, collection));
+            }
+            Clr::GcEnd(gc) => {
+                let known = self.begun.get(&((pid, gc.instance), gc.number));
+                if let Some((_, known)) = known.and_then(|place| self.collections.get_mut(*place)) {
+                    known.end.get_or_insert(time);
+                }
+            }
+            Clr::Suspension(suspension) => {
+                self.stopped.insert((pid, suspension.instance), self.pauses.len());
+                let (instance, is_for_gc) = (suspension.instance, suspension.is_for_gc());
+                self.pauses
+                    .push((pid, Pause { process: NOBODY, instance, is_for_gc, start: time, end: None }));
+            }
+            Clr::Resumption { instance } => {
+                let stopped = self.stopped.remove(&(pid, *instance));
+                if let Some((_, pause)) = stopped.and_then(|place| self.pauses.get_mut(place)) {
+                    pause.end = Some(time);
+                }
+            }
+            Clr::Exception(exception) => {
+                let type_name = self.types.intern(exception.type_name).index() as u32;
+                let thrown = Thrown { process: NOBODY, tid: event.tid, time, type_name };
+                self.exceptions.push((pid, thrown));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn finish(self, processes: &mut Processes) -> Managed {
+        let mut at = |pid: u32, time: Ticks| processes.at(pid, time);
+        let collections = self.collections.into_iter();
+        let pauses = self.pauses.into_iter();
+        let exceptions = self.exceptions.into_iter();
+        Managed {
+            collections: collections
+                .map(|(pid, gc)| Collection { process: at(pid, gc.start), ..gc })
+                .collect(),
+            pauses: pauses.map(|(pid, pause)| Pause { process: at(pid, pause.start), ..pause }).collect(),
+            exceptions: exceptions.map(|(pid, one)| Thrown { process: at(pid, one.time), ..one }).collect(),
+            exception_types: self.types.iter().map(str::to_owned).collect(),
+        }
+    }
+}
