@@ -84,6 +84,7 @@ pub mod debug_id;
 pub mod etl;
 pub mod event;
 pub mod events;
+pub mod findings;
 pub mod guid;
 pub mod guids;
 mod interned;

@@ -2,6 +2,7 @@
 
 mod diff;
 mod filter;
+mod findings;
 mod rights;
 mod shaping;
 mod shared;
@@ -20,6 +21,7 @@ use etwprof::profile::Matcher;
 use super::time;
 pub(crate) use diff::{Diff, DiffFormat, DiffSort};
 pub(crate) use filter::{Category, Filter, Samples};
+pub(crate) use findings::Findings;
 pub(crate) use rights::{Grant, Permissions, Revoke};
 pub(crate) use shaping::{GroupBy, Shaping};
 pub(crate) use shared::{Color, Limits, Names, Output, Reading, Symbols, Tree};
@@ -95,6 +97,8 @@ pub(crate) enum Command {
     Lines(Box<Lines>),
     /// Show what changed between two recordings; fail if functions got slower
     Diff(Box<Diff>),
+    /// Show what stands out in a recording, with evidence and advice
+    Findings(Box<Findings>),
     /// Show what is in a recording: machine, processes, samples, modules, losses
     Info(Info),
     /// Count the events of a recording by provider, event and version

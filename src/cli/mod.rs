@@ -9,6 +9,7 @@ mod choose;
 mod convert;
 mod diff;
 mod events;
+mod findings;
 mod generate;
 mod info;
 mod live;
@@ -60,6 +61,7 @@ pub(crate) fn main() -> ExitCode {
                 | Command::Callees(_)
                 | Command::Lines(_)
                 | Command::Diff(_)
+                | Command::Findings(_)
                 | Command::Info(_)
                 | Command::Events(_)
                 | Command::Symbols(_)
@@ -74,6 +76,7 @@ pub(crate) fn main() -> ExitCode {
         Some(Command::Callees(callees)) => tables::calls(&callees.calls, Side::Callees, quiet),
         Some(Command::Lines(lines)) => tables::lines(&lines, quiet),
         Some(Command::Diff(diff)) => diff::run(&diff, quiet),
+        Some(Command::Findings(findings)) => findings::run(&findings, quiet),
         Some(Command::Info(info)) => info::run(&info, quiet),
         Some(Command::Events(events)) => events::run(&events, quiet),
         Some(Command::Symbols(symbols)) => symbols::run(&symbols, quiet),

@@ -145,7 +145,7 @@ impl Stacks {
 
     /// What all frames of each stack amount to, by its node: `of` gives that of a frame, and `join` adds that of what is
     /// below to that of what is above. A remark amounts to nothing.
-    pub(super) fn accumulated<T: Copy + Default>(
+    pub(crate) fn accumulated<T: Copy + Default>(
         &self,
         of: impl Fn(FrameId) -> T,
         join: impl Fn(T, T) -> T,

@@ -9,6 +9,7 @@ pub mod console;
 pub mod diagnosis;
 pub mod diff;
 pub mod events;
+pub mod findings;
 pub mod flamegraph;
 pub mod folded;
 pub mod format;

@@ -1,0 +1,82 @@
+//! The programs of a profile: the processes of one executable together, because ten compilers are one story.
+
+use rustc_hash::FxHashMap;
+
+use crate::clock::Ticks;
+use crate::profile::{Profile, Sample};
+use crate::trace::ProcessId;
+
+/// The processes of one executable that have samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Program {
+    /// The name of the executable.
+    pub name: String,
+    /// Its processes, those with samples.
+    pub processes: Vec<ProcessId>,
+    /// Their samples.
+    pub samples: u64,
+    /// Their CPU time, in 100 ns.
+    pub value: i64,
+    /// The times of their first and last sample.
+    pub span: (Ticks, Ticks),
+}
+
+/// A program: an index into [`Programs::all`].
+pub(super) type ProgramId = usize;
+
+/// All programs, and whose each sample is.
+#[derive(Debug, Default)]
+pub(super) struct Programs {
+    pub(super) all: Vec<Program>,
+    /// By the number of the runner.
+    of: Vec<Option<ProgramId>>,
+}
+
+impl Programs {
+    pub(super) fn new(profile: &Profile) -> Programs {
+        let trace = &profile.trace;
+        let mut programs = Programs::default();
+        let mut by_name: FxHashMap<String, ProgramId> = FxHashMap::default();
+        let mut by_runner: Vec<Option<Option<ProgramId>>> = vec![None; trace.runners.len()];
+        for sample in &profile.samples {
+            let Some(place) = by_runner.get_mut(sample.runner.0 as usize) else { continue };
+            let id = *place.get_or_insert_with(|| {
+                let process = profile.runner(sample).process;
+                // What interrupts the idle process is nobody's program.
+                let known = trace.process(process).filter(|known| known.pid != 0)?;
+                let id = *by_name.entry(known.label().to_lowercase()).or_insert(programs.all.len());
+                if id == programs.all.len() {
+                    programs.all.push(Program {
+                        name: known.label().to_owned(),
+                        processes: Vec::new(),
+                        samples: 0,
+                        value: 0,
+                        span: (sample.time, sample.time),
+                    });
+                }
+                let processes = &mut programs.all.get_mut(id)?.processes;
+                if !processes.contains(&process) {
+                    processes.push(process);
+                }
+                Some(id)
+            });
+            if let Some(program) = id.and_then(|id| programs.all.get_mut(id)) {
+                program.samples += sample.count();
+                program.value = program.value.saturating_add(sample.value);
+                program.span.1 = sample.time;
+            }
+        }
+        programs.of = by_runner.into_iter().map(Option::flatten).collect();
+        programs
+    }
+
+    /// Whose a sample is; `None` for what interrupts the idle process.
+    pub(super) fn of(&self, sample: &Sample) -> Option<ProgramId> {
+        self.of.get(sample.runner.0 as usize).copied().flatten()
+    }
+
+    pub(super) fn get(&self, id: ProgramId) -> Option<&Program> {
+        self.all.get(id)
+    }
+}

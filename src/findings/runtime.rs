@@ -1,0 +1,218 @@
+//! What .NET runtimes do beside the program's code: collections, compilation, exceptions.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use crate::clock::Ticks;
+use crate::trace::code::BodyKind;
+use crate::trace::{Collection, ProcessId};
+
+use super::programs::{Program, ProgramId};
+use super::rules::{self, Kind};
+use super::{Evidence, Finding, Search};
+
+static GC: Kind = Kind {
+    id: "gc",
+    title: "Garbage collection takes much of the time",
+    advice: "Allocate less where the program allocates most: pool or reuse buffers, avoid boxing and short-lived arrays. \
+             Server or concurrent collection may shorten the pauses.",
+};
+
+static INDUCED_GC: Kind = Kind {
+    id: "induced-gc",
+    title: "The program calls GC.Collect often",
+    advice: "Leave it to the runtime when to collect: each call collects all generations unless told otherwise, and all \
+             threads wait.",
+};
+
+static JIT: Kind = Kind {
+    id: "jit",
+    title: "Compiling methods at run time takes much of the CPU time",
+    advice: "Publish with ReadyToRun (or use NGEN on .NET Framework), and leave tiered compilation on. In a long-running \
+             program, look for code that is generated again and again: dynamic methods, expressions, serializers.",
+};
+
+static EXCEPTIONS: Kind = Kind {
+    id: "exceptions",
+    title: "Exceptions are thrown often",
+    advice: "Test for what is expected (TryParse, TryGetValue), and throw for what is not: each exception walks the stack \
+             twice.",
+};
+
+/// From these shares of its time on, what a runtime does is worth knowing.
+const GC_PAUSES: f64 = 0.05;
+const GC_CPU: f64 = 0.10;
+const JIT_CPU: f64 = 0.10;
+const EXCEPTION_CPU: f64 = 0.05;
+/// Collections that the program asked for: so many, and so many a second.
+const INDUCED: (u64, f64) = (10, 1.0);
+/// The same of exceptions.
+const THROWN: (u64, f64) = (200, 100.0);
+
+/// Types of exceptions that are shown.
+const TYPES: usize = 3;
+
+/// What the trace knows of the runtimes of a program, while it had samples.
+struct Managed<'s> {
+    search: &'s Search<'s>,
+    program: &'s Program,
+    /// From the first to the last sample, in 100 ns.
+    length: i64,
+}
+
+impl Search<'_> {
+    pub(super) fn runtimes(&self) -> Vec<Finding> {
+        let programs = self.programs.all.iter().enumerate();
+        programs.flat_map(|(id, program)| self.runtime(id, program)).flatten().collect()
+    }
+
+    fn runtime(&self, id: ProgramId, program: &Program) -> [Option<Finding>; 4] {
+        let (from, to) = program.span;
+        let managed = Managed { search: self, program, length: self.between(from, to).max(1) };
+        [managed.gc(id), managed.induced(), managed.jit(id), managed.exceptions(id)]
+    }
+
+    /// In 100 ns.
+    pub(super) fn between(&self, from: Ticks, to: Ticks) -> i64 {
+        let clock = &self.profile.trace.clock;
+        clock.filetime(to).saturating_sub(clock.filetime(from))
+    }
+}
+
+impl Managed<'_> {
+    fn is_meant(&self, process: ProcessId, time: Ticks) -> bool {
+        let (from, to) = self.program.span;
+        (from..=to).contains(&time) && self.program.processes.contains(&process)
+    }
+
+    fn finding(&self, kind: &'static Kind, share: f64, evidence: Vec<Evidence>) -> Finding {
+        Finding { kind, program: Some(self.program.clone()), share, evidence }
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        count as f64 / (self.length as f64 / 1e7)
+    }
+
+    fn gc(&self, id: ProgramId) -> Option<Finding> {
+        let cost = self.search.costs.of(rules::GC, id);
+        let (count, total, longest) = self.pauses();
+        // Several processes may stand still at once; each has a time of its own.
+        let of = self.length.saturating_mul(self.program.processes.len() as i64);
+        let paused = total as f64 / of as f64;
+        let of_cpu = cost.value as f64 / self.program.value.max(1) as f64;
+        let costs = of_cpu >= GC_CPU && self.search.matters(cost);
+        let pauses = paused >= GC_PAUSES && self.is_large();
+        if !costs && !pauses {
+            return None;
+        }
+        let mut evidence = Vec::new();
+        if cost.samples > 0 {
+            evidence.push(Evidence::Cpu { samples: cost.samples, value: cost.value, of: self.program.value });
+        }
+        if count > 0 {
+            evidence.push(Evidence::Pauses { count, total, longest, of });
+        }
+        evidence.extend(self.collections());
+        let of_program = self.search.share(self.program.value);
+        Some(self.finding(&GC, of_cpu.max(paused) * of_program, evidence))
+    }
+
+    /// True for a program with a part in the profile that matters.
+    fn is_large(&self) -> bool {
+        self.program.samples >= super::LEAST_SAMPLES && self.search.share(self.program.value) >= 0.05
+    }
+
+    /// How many pauses, all together, and the longest, in 100 ns.
+    fn pauses(&self) -> (u64, i64, i64) {
+        let pauses = self.search.profile.trace.managed.pauses.iter();
+        let meant = pauses.filter(|pause| pause.is_for_gc && self.is_meant(pause.process, pause.start));
+        let length = |end: Option<Ticks>, start| end.map(|end| self.search.between(start, end).max(0));
+        meant.filter_map(|pause| length(pause.end, pause.start)).fold(
+            (0, 0, 0),
+            |(count, total, longest): (u64, i64, i64), pause| {
+                (count + 1, total.saturating_add(pause), longest.max(pause))
+            },
+        )
+    }
+
+    fn collections(&self) -> Option<Evidence> {
+        let (mut count, mut generations, mut reasons) = (0, BTreeMap::default(), BTreeMap::default());
+        let all = self.search.profile.trace.managed.collections.iter();
+        for gc in all.filter(|gc| self.is_meant(gc.process, gc.start)) {
+            count += 1;
+            if let Some(generation) = gc.generation {
+                *generations.entry(generation).or_default() += 1;
+            }
+            *reasons.entry(gc.reason).or_default() += 1;
+        }
+        (count > 0).then_some(Evidence::Collections { count, generations, reasons })
+    }
+
+    fn induced(&self) -> Option<Finding> {
+        let all = self.search.profile.trace.managed.collections.iter();
+        let induced: Vec<&Collection> =
+            all.filter(|gc| gc.reason.is_induced() && self.is_meant(gc.process, gc.start)).collect();
+        let count = induced.len() as u64;
+        if count < INDUCED.0 || self.per_second(count) < INDUCED.1 || !self.is_large() {
+            return None;
+        }
+        let took = induced.iter().filter_map(|gc| Some(self.search.between(gc.start, gc.end?).max(0)));
+        let share = took.sum::<i64>() as f64 / self.length as f64 * self.search.share(self.program.value);
+        Some(self.finding(&INDUCED_GC, share, self.collections().into_iter().collect()))
+    }
+
+    fn jit(&self, id: ProgramId) -> Option<Finding> {
+        let cost = self.search.costs.of(rules::JIT, id);
+        let of_cpu = cost.value as f64 / self.program.value.max(1) as f64;
+        if of_cpu < JIT_CPU || !self.search.matters(cost) {
+            return None;
+        }
+        let mut evidence = self.search.evidence(rules::JIT, Some(id), cost, self.program.value);
+        let bodies = self.search.profile.trace.code.bodies().iter();
+        let is_new = |time| self.program.processes.iter().any(|process| self.is_meant(*process, time));
+        let compiled = bodies.filter(|body| {
+            matches!(body.kind, BodyKind::Jitted | BodyKind::Dynamic)
+                && !body.flags.is_cold()
+                && self.program.processes.contains(&body.process)
+                && body.loaded.is_some_and(is_new)
+        });
+        let methods = compiled.count() as u64;
+        if methods > 0 {
+            evidence.insert(1, Evidence::Compiled { methods });
+        }
+        Some(self.finding(&JIT, self.search.share(cost.value), evidence))
+    }
+
+    fn exceptions(&self, id: ProgramId) -> Option<Finding> {
+        let managed = &self.search.profile.trace.managed;
+        let mut types: FxHashMap<u32, u64> = FxHashMap::default();
+        for thrown in managed.exceptions.iter().filter(|thrown| self.is_meant(thrown.process, thrown.time)) {
+            *types.entry(thrown.type_name).or_default() += 1;
+        }
+        let count: u64 = types.values().sum();
+        let cost = self.search.costs.of(rules::EXCEPTIONS, id);
+        let of_cpu = cost.value as f64 / self.program.value.max(1) as f64;
+        let costs = of_cpu >= EXCEPTION_CPU && self.search.matters(cost);
+        let many = count >= THROWN.0 && self.per_second(count) >= THROWN.1 && self.is_large();
+        if !costs && !many {
+            return None;
+        }
+        let mut evidence = Vec::new();
+        if cost.samples > 0 {
+            evidence = self.search.evidence(rules::EXCEPTIONS, Some(id), cost, self.program.value);
+        }
+        if count > 0 {
+            let mut types: Vec<(String, u64)> = types
+                .into_iter()
+                .map(|(id, count)| {
+                    (managed.exception_types.get(id as usize).cloned().unwrap_or_default(), count)
+                })
+                .collect();
+            types.sort_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
+            types.truncate(TYPES);
+            evidence.insert(0, Evidence::Exceptions { count, per_second: self.per_second(count), types });
+        }
+        Some(self.finding(&EXCEPTIONS, self.search.share(cost.value), evidence))
+    }
+}
