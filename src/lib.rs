@@ -11,6 +11,8 @@
 //! | [`trace`] | events | processes, threads and images in time; samples joined to their stacks |
 //! | [`symbols`] | a module and an address in it | the functions there |
 //! | [`profile`] | a trace and names | named stacks, the counted call tree |
+//! | [`compare`] | two sides of call trees | what changed, apart from noise |
+//! | [`findings`] | a profile | what stands out, with evidence; how far it can be trusted |
 //! | [`analysis`] | files and options | all of it: a named profile |
 //! | [`report`] | a call tree | text, folded stacks, SVG |
 //!

@@ -40,6 +40,8 @@ static FILTERS: Kind = Kind {
     advice: "The drivers listed see every access to files. Open fewer files, or find out who installed them (`fltmc`).",
 };
 
+pub(super) static KINDS: [&Kind; 4] = [&SAMPLES_MISSING, &INTERRUPTS, &ANTIVIRUS, &FILTERS];
+
 /// From these shares on.
 const SAMPLED: f64 = 0.90;
 const INTERRUPTED: f64 = 0.05;

@@ -55,6 +55,12 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
 }
 
+/// All that may be found, by what it is called.
+pub fn kinds() -> impl Iterator<Item = &'static Kind> {
+    let others = runtime::KINDS.iter().chain(&machine::KINDS).chain(&symbols::KINDS);
+    RULES.iter().map(|rule| &rule.kind).chain(others.copied()).chain([&threads::ONE_THREAD])
+}
+
 /// Fewer samples prove nothing.
 const LEAST_SAMPLES: u64 = 50;
 

@@ -91,7 +91,7 @@ const fn to_the_end(what: &'static [Signature]) -> Frames {
 }
 
 /// All of them; at most 64.
-pub(super) const RULES: &[Rule] = &[
+pub const RULES: &[Rule] = &[
     program(
         Kind {
             id: "datetime-now",
@@ -349,8 +349,7 @@ pub(super) const RULES: &[Rule] = &[
         Kind {
             id: "memory-zeroing",
             title: "The kernel spends much CPU time on filling pages with zeros",
-            advice: "Programs take fresh memory fast. See which ones by `--function \"Mi*Zero*\"`, and let them keep what they \
-                     have.",
+            advice: "Programs take fresh memory faster than idle time fills pages. Let the programs listed keep what they have.",
         },
         0.05,
         to_the_end(&[

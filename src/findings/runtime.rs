@@ -40,6 +40,8 @@ static EXCEPTIONS: Kind = Kind {
              twice.",
 };
 
+pub(super) static KINDS: [&Kind; 4] = [&GC, &INDUCED_GC, &JIT, &EXCEPTIONS];
+
 /// From these shares of its time on, what a runtime does is worth knowing.
 const GC_PAUSES: f64 = 0.05;
 const GC_CPU: f64 = 0.10;

@@ -175,7 +175,7 @@ impl<'p> Named<'p> {
             Some(_) => self.module.starts_with(name),
             None => self.module == *name,
         };
-        self.frame.category.is_managed() && !FRAMEWORK.iter().any(|name| is_framework(name))
+        self.frame.category.is_managed() && !FRAMEWORK.iter().any(is_framework)
     }
 }
 

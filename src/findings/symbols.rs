@@ -36,6 +36,8 @@ static LOST: Kind = Kind {
     advice: "Record with more or larger buffers, to a faster disk, or with fewer providers.",
 };
 
+pub(super) static KINDS: [&Kind; 4] = [&MISSING_SYMBOLS, &BROKEN_STACKS, &NO_STACKS, &LOST];
+
 /// From these shares on.
 const UNNAMED: f64 = 0.05;
 const BROKEN: f64 = 0.05;

@@ -9,7 +9,7 @@ use crate::trace::{ProcessId, RunnerId};
 use super::rules::Kind;
 use super::{Cost, Evidence, Finding, Search};
 
-static ONE_THREAD: Kind = Kind {
+pub(super) static ONE_THREAD: Kind = Kind {
     id: "one-thread",
     title: "One thread bounds the program",
     advice: "The program cannot be faster than this thread: make what it does cheaper, or divide it among others. Other \

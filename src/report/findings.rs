@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::findings::{self, Doubt, Evidence, Part, Quality, Reason, Sort};
-use crate::profile::{Entry, Profile};
+use crate::profile::{Detail, Entry, Profile};
+use crate::symbols::resolver::Symbols;
 
 use super::console::{DIM, HEAD};
 use super::spelling::Spelling;
@@ -124,6 +125,18 @@ struct Words<'a> {
 }
 
 impl Findings {
+    /// What stands out in `profile`, with the usual names.
+    pub fn of(profile: &Profile, symbols: &Symbols) -> Findings {
+        let spelling = Spelling::new(profile, Detail::default());
+        Findings::new(&findings::Findings::new(profile, symbols), profile, &spelling)
+    }
+
+    /// The quality and its reasons: `usable: 12.0% of the stacks are broken`.
+    pub fn quality_text(&self) -> String {
+        let word = self.quality.text();
+        if self.reasons.is_empty() { word.to_owned() } else { format!("{word}: {}", self.reasons.join("; ")) }
+    }
+
     /// The texts of findings in `profile`.
     pub fn new(found: &findings::Findings, profile: &Profile, spelling: &Spelling<'_>) -> Findings {
         let words = Words { profile, spelling };
@@ -354,27 +367,24 @@ impl Words<'_> {
     }
 }
 
+impl Finding {
+    /// What was found, and where: `Exceptions are thrown often in orders.exe`.
+    pub fn heading(&self) -> String {
+        let program = self.program.as_ref().map(|program| format!(" in {}", one_line(program)));
+        format!("{}{}", self.title, program.unwrap_or_default())
+    }
+}
+
 /// Writes it for people. With the `width` of a terminal the lines end there.
 pub fn write(out: &mut impl Write, findings: &Findings, width: Option<usize>) -> io::Result<()> {
-    write!(out, "{HEAD}data quality:{HEAD:#} {}", findings.quality.text())?;
-    writeln!(
-        out,
-        "{}",
-        if findings.reasons.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", findings.reasons.join("; "))
-        }
-    )?;
+    writeln!(out, "{HEAD}data quality:{HEAD:#} {}", findings.quality_text())?;
     if findings.findings.is_empty() {
         return writeln!(out, "\nnothing that stands out");
     }
     let width = width.unwrap_or(usize::MAX);
     for finding in &findings.findings {
-        let program =
-            finding.program.as_ref().map(|program| format!(" in {}", one_line(program))).unwrap_or_default();
-        let head = format!("{}{program}", finding.title);
-        writeln!(out, "\n{:>6}  {HEAD}{head}{HEAD:#}  {DIM}{}{DIM:#}", percent(finding.share), finding.id)?;
+        let (share, head) = (percent(finding.share), finding.heading());
+        writeln!(out, "\n{share:>6}  {HEAD}{head}{HEAD:#}  {DIM}{}{DIM:#}", finding.id)?;
         for fact in &finding.evidence {
             let text = format!("{:<12}{}", fact.about, one_line(&fact.text));
             write_wrapped(out, &text, 8, 12, width)?;

@@ -11,6 +11,7 @@ mod beliefs;
 mod believable;
 mod compare;
 mod demo;
+mod findings;
 mod firefox;
 mod golden;
 mod hostile;

@@ -15,6 +15,7 @@ use crate::etl::Recording;
 use crate::event::Ticks;
 use crate::events::clr::Sku;
 use crate::profile::{Balance, Category, Cut, Profile, Resolution, Unresolved};
+use crate::report::findings::Findings;
 use crate::report::{json, time_of_day, time_zone};
 use crate::symbols::resolver::{ModuleReport, Symbols};
 use crate::trace::code::Host;
@@ -49,6 +50,9 @@ pub struct Info {
     pub samples: SamplesInfo,
     /// The sampling intervals of the samples, in 100 ns, by how many samples ran at each.
     pub sampling_intervals: Vec<IntervalInfo>,
+    /// How far the recording can be trusted, and what stands out.
+    #[serde(flatten)]
+    pub findings: Findings,
     /// What was lost.
     pub lost: Lost,
     /// What could not be read.
@@ -293,6 +297,7 @@ impl Info {
                 merged: trace.merged,
             },
             sampling_intervals: intervals(trace),
+            findings: Findings::of(profile, symbols),
             lost: trace.lost.clone(),
             damaged: damage
                 .iter()

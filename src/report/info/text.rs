@@ -38,6 +38,8 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     row(out, "events", &count(info.events.total))?;
     samples(out, info)?;
     losses(out, info)?;
+    row(out, "quality", &info.findings.quality_text())?;
+    findings(out, info)?;
     process_table(out, info)?;
     runtime_table(out, info)?;
     module_table(out, info)
@@ -115,6 +117,19 @@ fn losses(out: &mut impl Write, info: &Info) -> io::Result<()> {
     row(out, "lost", &if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") })?;
     for damage in &info.damaged {
         row(out, "damaged", &format!("{} at byte {}: {}", damage.file, damage.offset, damage.what))?;
+    }
+    Ok(())
+}
+
+/// What stands out, without its evidence.
+fn findings(out: &mut impl Write, info: &Info) -> io::Result<()> {
+    let findings = &info.findings.findings;
+    if findings.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{:>9}  finding (`etwprof findings` shows the evidence)", "share")?;
+    for finding in findings {
+        writeln!(out, "{:>8.1}%  {}", 100.0 * finding.share, finding.heading())?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::profile::{Arranged, Category, Timeline};
 use crate::report::account::{losses, reasons};
+use crate::report::findings;
 use crate::report::format::Picture;
 use crate::report::info::Info;
 use crate::report::named::NamesOf;
@@ -31,6 +32,10 @@ pub(super) struct Facts {
     /// What was recorded: names and values.
     summary: Vec<(&'static str, String)>,
     findings: Vec<Finding>,
+    /// What else stands out, with evidence and advice.
+    notes: Vec<Note>,
+    /// How far the recording can be trusted.
+    quality: String,
     /// All samples of the recording.
     samples: u64,
     /// Where they went: kept, idle, filtered out and by what.
@@ -60,6 +65,32 @@ struct Finding {
     /// The function, by its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<u32>,
+}
+
+/// What stands out, with evidence and advice.
+#[derive(Debug, Serialize)]
+struct Note {
+    text: String,
+    /// Of all CPU time, from 0 to 1.
+    share: f64,
+    /// What the evidence is about, and in words.
+    evidence: Vec<(&'static str, String)>,
+    advice: &'static str,
+}
+
+/// Findings that the page states as doubts, and lists under the data quality.
+const DOUBTS: [&str; 4] = ["broken-stacks", "lost-events", "missing-symbols", "no-stacks"];
+
+impl Note {
+    fn new(finding: &findings::Finding) -> Note {
+        let evidence = finding.evidence.iter();
+        Note {
+            text: finding.heading(),
+            share: finding.share,
+            evidence: evidence.map(|fact| (fact.about, one_line(&fact.text).into_owned())).collect(),
+            advice: finding.advice,
+        }
+    }
 }
 
 /// A module without names.
@@ -102,6 +133,14 @@ impl Facts {
         Facts {
             summary: summary(picture, &info, timeline),
             findings: findings(arranged, labels, names, &info, &kinds(picture)),
+            notes: info
+                .findings
+                .findings
+                .iter()
+                .filter(|finding| !DOUBTS.contains(&finding.id))
+                .map(Note::new)
+                .collect(),
+            quality: info.findings.quality_text(),
             samples: balance.total,
             balance: parts,
             stacks: nonzero([

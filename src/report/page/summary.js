@@ -31,10 +31,16 @@ const summary = {
           shortText(finding.text, 400));
       findings.append(make("li", { class: finding.kind }, text));
     }
+    const notes = facts.notes.map(({ text, share, evidence, advice }) => make("details", { class: "note" },
+      make("summary", {}, make("span", { class: "share" }, shareText(share, 1)), " ", shortText(text, 400)),
+      make("dl", { class: "facts" }, ...evidence.flatMap(([about, words]) =>
+        [make("dt", {}, about), make("dd", {}, shortText(words, 1000))]),
+      make("dt", {}, "advice"), make("dd", {}, advice))));
     const list = make("dl", { class: "facts" });
     facts.summary.forEach(([name, text]) => list.append(make("dt", {}, name), make("dd", {}, shortText(text, 400))));
     byId("summary").append(cards, strip, make("div", { class: "columns" },
-      make("div", {}, make("h2", {}, "Findings"), facts.findings.length ? findings : make("p", {}, "Nothing stands out.")),
+      make("div", {}, make("h2", {}, "Findings"),
+        facts.findings.length + notes.length ? findings : make("p", {}, "Nothing stands out."), ...notes),
       make("div", {}, make("h2", {}, "Recording"), list)), this.quality());
   },
 
@@ -54,7 +60,7 @@ const summary = {
     if (facts.damage.length) {
       blocks.push(block("Damaged", make("ul", {}, ...facts.damage.map((text) => make("li", {}, text)))));
     }
-    const details = make("details", { class: "quality" }, make("summary", {}, "Data quality"), make("div", { class: "blocks" }, ...blocks));
+    const details = make("details", { class: "quality" }, make("summary", {}, `Data quality: ${shortText(facts.quality, 400)}`), make("div", { class: "blocks" }, ...blocks));
     if (facts.modules.length) {
       const head = ["Module", "Samples", "Named", "Why"].map((text) => make("th", { scope: "col" }, text));
       const body = facts.modules.map(({ name, samples, named, addresses, why }) => make("tr", {},
