@@ -109,11 +109,11 @@ pub trait Progress: Sync {
 impl Progress for () {}
 
 /// A recording with all that was made of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Analysis {
     /// The files; `None` where the caller read the events, as of a live recording.
-    pub recording: Option<Recording>,
+    pub recording: Option<Arc<Recording>>,
     /// The places of the files that could not be read.
     pub damage: Vec<Damage>,
     /// The kept samples with named stacks. Its balance says where every other sample went, its
@@ -164,7 +164,7 @@ impl Analysis {
         let Reading { value: trace, damage } = read(&recording, options, progress)?;
         let located = options.locate(&trace);
         let analysis = Analysis::name(Arc::new(trace), located, beside, options, progress);
-        Ok(Analysis { recording: Some(recording), damage, ..analysis })
+        Ok(Analysis { recording: Some(Arc::new(recording)), damage, ..analysis })
     }
 
     /// Finds the symbols of located stacks and names them: what is left to do of a live recording.

@@ -3,6 +3,8 @@
 mod diff;
 mod filter;
 mod findings;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod rights;
 mod shaping;
 mod shared;
@@ -22,6 +24,8 @@ use super::time;
 pub(crate) use diff::{Diff, DiffFormat, DiffSort};
 pub(crate) use filter::{Category, Filter, Samples};
 pub(crate) use findings::Findings;
+#[cfg(feature = "mcp")]
+pub(crate) use mcp::Mcp;
 pub(crate) use rights::{Grant, Permissions, Revoke};
 pub(crate) use shaping::{GroupBy, Shaping};
 pub(crate) use shared::{Color, Limits, Names, Output, Reading, Symbols, Tree};
@@ -107,6 +111,9 @@ pub(crate) enum Command {
     Symbols(SymbolsCommand),
     /// Name addresses of an image: function, inlined calls, file and line
     Symbolize(Symbolize),
+    /// Answer an assistant's questions about recordings, over stdin and stdout (Model Context Protocol)
+    #[cfg(feature = "mcp")]
+    Mcp(Mcp),
     /// List the trace sessions on this machine, and stop those that a crash left behind (Windows)
     Sessions(Sessions),
     /// Let an account profile without administrator rights; run once, as administrator (Windows)

@@ -11,14 +11,22 @@ use etwprof::trace::{Lost, Trace};
 use etwprof::{Analysis, Options};
 
 use super::progress::Watch;
-use super::say;
+use super::{say, served};
 
 /// Opens `files` and makes of them what `options` say.
 pub(super) fn analysis(files: &[PathBuf], options: &Options, quiet: bool) -> Result<Analysis> {
-    let analysis = Analysis::open(files, options, &Watch::new(options, quiet)).map_err(explained)?;
+    let read = || Analysis::open(files, options, &Watch::new(options, quiet)).map_err(explained);
+    let analysis = served::kept(|| key(files, options), read)?;
     // Before filters fail for what was given up.
     warn_merged(&analysis.profile.trace);
     Ok(analysis)
+}
+
+/// The same for the same files, as long as they stay as they are, and for the same options.
+fn key(files: &[PathBuf], options: &Options) -> String {
+    let state = |file: &PathBuf| file.metadata().map(|file| (file.len(), file.modified().ok())).ok();
+    let states: Vec<_> = files.iter().map(state).collect();
+    format!("{files:?} {states:?} {options:?}")
 }
 
 /// Lets `read` read a recording, with a progress bar.

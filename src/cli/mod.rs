@@ -14,6 +14,8 @@ mod generate;
 mod info;
 mod live;
 mod load;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod options;
 mod output;
 mod permissions;
@@ -21,6 +23,7 @@ mod progress;
 mod recording;
 mod samples;
 mod say;
+mod served;
 mod shape;
 mod source;
 mod strict;
@@ -50,7 +53,6 @@ pub(crate) fn main() -> ExitCode {
     args.color.apply();
     // Where that cannot be had, a file that shrinks ends the program as it always did.
     let _heard = etwprof::mmap::survive_shrinking();
-    let quiet = args.quiet;
     let reads_files = matches!(
         args.command,
         Some(
@@ -68,28 +70,7 @@ pub(crate) fn main() -> ExitCode {
                 | Command::Symbolize(_)
         )
     );
-    let result = match args.command {
-        Some(Command::Convert(convert)) => convert::run(&convert, quiet),
-        Some(Command::View(view)) => view::run(&view, quiet),
-        Some(Command::Top(top)) => tables::top(&top, quiet),
-        Some(Command::Callers(callers)) => tables::calls(&callers.calls, Side::Callers, quiet),
-        Some(Command::Callees(callees)) => tables::calls(&callees.calls, Side::Callees, quiet),
-        Some(Command::Lines(lines)) => tables::lines(&lines, quiet),
-        Some(Command::Diff(diff)) => diff::run(&diff, quiet),
-        Some(Command::Findings(findings)) => findings::run(&findings, quiet),
-        Some(Command::Info(info)) => info::run(&info, quiet),
-        Some(Command::Events(events)) => events::run(&events, quiet),
-        Some(Command::Symbols(symbols)) => symbols::run(&symbols, quiet),
-        Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize, quiet),
-        Some(Command::Grant(grant)) => permissions::grant(&grant),
-        Some(Command::Revoke(revoke)) => permissions::revoke(&revoke),
-        Some(Command::Permissions(permissions)) => permissions::permissions(&permissions),
-        Some(Command::Completions { shell }) => generate::completions(shell),
-        Some(Command::Man { command }) => generate::man(command.as_deref()),
-        Some(Command::Sessions(sessions)) => live::sessions(&sessions),
-        None => live::run(&args.live, quiet),
-    };
-    match result {
+    match dispatch(args) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output has had enough: `etwprof convert x.etl | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -111,6 +92,34 @@ pub(crate) fn main() -> ExitCode {
             say::error(&if reads_files { one_line(&text) } else { text.as_str().into() });
             if usage::is_wrong_line(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
+    }
+}
+
+/// Does what a command line says.
+fn dispatch(args: Args) -> anyhow::Result<()> {
+    let quiet = args.quiet;
+    match args.command {
+        Some(Command::Convert(convert)) => convert::run(&convert, quiet),
+        Some(Command::View(view)) => view::run(&view, quiet),
+        Some(Command::Top(top)) => tables::top(&top, quiet),
+        Some(Command::Callers(callers)) => tables::calls(&callers.calls, Side::Callers, quiet),
+        Some(Command::Callees(callees)) => tables::calls(&callees.calls, Side::Callees, quiet),
+        Some(Command::Lines(lines)) => tables::lines(&lines, quiet),
+        Some(Command::Diff(diff)) => diff::run(&diff, quiet),
+        Some(Command::Findings(findings)) => findings::run(&findings, quiet),
+        Some(Command::Info(info)) => info::run(&info, quiet),
+        Some(Command::Events(events)) => events::run(&events, quiet),
+        Some(Command::Symbols(symbols)) => symbols::run(&symbols, quiet),
+        Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize, quiet),
+        Some(Command::Grant(grant)) => permissions::grant(&grant),
+        Some(Command::Revoke(revoke)) => permissions::revoke(&revoke),
+        Some(Command::Permissions(permissions)) => permissions::permissions(&permissions),
+        Some(Command::Completions { shell }) => generate::completions(shell),
+        Some(Command::Man { command }) => generate::man(command.as_deref()),
+        #[cfg(feature = "mcp")]
+        Some(Command::Mcp(mcp)) => mcp::run(&mcp),
+        Some(Command::Sessions(sessions)) => live::sessions(&sessions),
+        None => live::run(&args.live, quiet),
     }
 }
 

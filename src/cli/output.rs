@@ -12,6 +12,7 @@ use etwprof::report::format::{self, Content, Format};
 use same_file::Handle;
 
 use super::args::Output;
+use super::served;
 use super::usage::Usage;
 use interrupt::Interrupt;
 
@@ -93,6 +94,12 @@ pub(super) fn write(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
     let Some(path) = path.filter(|path| !is_stdout(path)) else {
+        if served::is_on() {
+            let mut text = Vec::new();
+            write(&mut text)?;
+            served::print(&anstream::adapter::strip_bytes(&text).into_vec());
+            return Ok(());
+        }
         if content == Content::Binary {
             let mut out = BufWriter::new(io::stdout().lock());
             write(&mut out)?;

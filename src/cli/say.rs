@@ -5,7 +5,7 @@ use std::io::Write;
 
 use etwprof::report::one_line;
 
-use super::args;
+use super::{args, served};
 
 /// A line of the account.
 pub(super) fn note(text: impl Display) {
@@ -30,5 +30,7 @@ pub(super) fn error(text: &str) {
 
 /// Where stderr takes nothing, the result and the exit code are all there is.
 fn line(text: &str) {
-    let _said_or_not = writeln!(anstream::stderr(), "{text}");
+    if !served::say(text) {
+        let _said_or_not = writeln!(anstream::stderr(), "{text}");
+    }
 }

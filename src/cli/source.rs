@@ -12,6 +12,7 @@ use etwprof::report::lines::Source;
 use etwprof::symbols::IlPdbReport;
 use etwprof::winpath::file_name;
 
+use super::served;
 use super::usage::Usage;
 
 /// The endings of source files that a path in symbols may have.
@@ -64,7 +65,8 @@ impl SourcesOf<'_> {
     /// What is known of a source file.
     pub(super) fn find(&self, path: &str) -> Source {
         let given = self.folders.iter().find_map(|folder| below(folder, path));
-        let text = given.or_else(|| local(path).and_then(|path| read(&path)));
+        let text =
+            given.or_else(|| local(path).filter(|path| served::may_open(path)).and_then(|path| read(&path)));
         Source { text, url: self.pdbs.iter().find_map(|pdb| pdb.source_link(path)) }
     }
 }

@@ -15,6 +15,7 @@ use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -62,10 +63,10 @@ impl Options {
 }
 
 /// The names of a trace, and what became of its modules.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Symbols {
-    functions: FxHashMap<ModuleId, Named>,
-    lines: FxHashMap<(ManagedModuleId, IlPlace), SourceLine>,
+    functions: Arc<FxHashMap<ModuleId, Named>>,
+    lines: Arc<FxHashMap<(ManagedModuleId, IlPlace), SourceLine>>,
     /// One for each hit module, biggest share first.
     pub modules: Vec<ModuleReport>,
     /// One for each PDB of IL that source lines were wanted of.
@@ -141,23 +142,24 @@ pub fn resolve(
         il_pdbs.find(store, progress);
     }
     let resolved = in_parallel(threads, &work, |work| work.resolve(&il_pdbs, options.limits));
-    let mut symbols = Symbols { lines: il_pdbs.lines(&wanted.lines, threads), ..Symbols::default() };
+    let lines = il_pdbs.lines(&wanted.lines, threads);
+    let (mut functions, mut modules) = (FxHashMap::default(), Vec::new());
     for (work, resolved) in work.into_iter().zip(resolved) {
-        let Resolved { named: functions, left_out, verdict } = resolved;
-        let named = functions.len();
-        symbols.functions.insert(work.hit.module, functions);
-        symbols.modules.push(ModuleReport {
-            module: work.hit.module,
+        let Resolved { named, left_out, verdict } = resolved;
+        let module = work.hit.module;
+        modules.push(ModuleReport {
+            module,
             samples: work.hit.samples,
             addresses: work.hit.rvas.len(),
-            named,
+            named: named.len(),
             left_out,
             verdict,
             attempts: work.attempts(),
         });
+        functions.insert(module, named);
     }
-    symbols.il_pdbs = il_pdbs.into_reports();
-    symbols
+    let il_pdbs = il_pdbs.into_reports();
+    Symbols { functions: Arc::new(functions), lines: Arc::new(lines), modules, il_pdbs }
 }
 
 /// What symbols say of the addresses in `hit`, in full and in ascending order: for whoever asks for more than names, and

@@ -258,7 +258,7 @@ impl Info {
         let Analysis { recording, damage, profile, symbols } = analysis;
         let trace = &*profile.trace;
         let resolutions = profile.resolution();
-        let files = recording.as_ref().map_or(&[][..], Recording::files);
+        let files = recording.as_deref().map_or(&[][..], Recording::files);
         let clock = trace.clock;
         let last = trace.span.map_or(clock.base, |(_, last)| last);
         let ends = files.iter().map(|file| file.header().end);

@@ -1,0 +1,176 @@
+//! The tools: commands of this program, with the options that an assistant may choose.
+
+use clap::{Arg, ArgAction, Command as Definition, CommandFactory};
+use serde_json::{Map, Value, json};
+
+use crate::cli::args::Args;
+
+/// A tool.
+pub(super) struct Tool {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// The command that answers.
+    pub(super) command: &'static str,
+    /// What it is for.
+    about: &'static str,
+    /// What the command is given besides.
+    pub(super) always: &'static [&'static str],
+    /// The result is text, and stands in a field of this name.
+    pub(super) text: Option<&'static str>,
+}
+
+/// All of them.
+pub(super) const TOOLS: [Tool; 9] = [
+    Tool {
+        name: "open",
+        command: "info",
+        about: "Open a recording of CPU samples (an .etl file, .etl.zip or .diagsession). Begin with this one: machine, duration, \
+                samples, the programs that used CPU time, data quality, and what stands out. Without files, list the recordings \
+                that can be opened.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "info",
+        command: "info",
+        about: "All that is known of a recording: files, clock, account of all samples, losses, every process, every module \
+                with what became of its symbols.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "findings",
+        command: "findings",
+        about: "What an expert would notice first in a recording: findings, each with its evidence and advice, and the data \
+                quality in one word.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "top",
+        command: "top",
+        about: "The functions, modules, processes, threads, kinds of code or source lines with the most CPU samples. `exclusive` \
+                counts samples in the row itself, `inclusive` also those in what it called.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "callers",
+        command: "callers",
+        about: "What called a function, by samples. The function is its name as `top` lists it, or a pattern (`*`, `/regex/`).",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "callees",
+        command: "callees",
+        about: "What a function called, by samples. The function is its name as `top` lists it, or a pattern.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "lines",
+        command: "lines",
+        about: "The source lines of a function, with their samples, where its symbols have lines.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "tree",
+        command: "convert",
+        about: "The call tree as text: callers above what they called, with inclusive and exclusive share and time. Narrow it by \
+                process, function, module, min_percent or max_depth.",
+        always: &["-f", "tree", "--width", "140"],
+        text: Some("tree"),
+    },
+    Tool {
+        name: "diff",
+        command: "diff",
+        about: "What changed between two recordings: functions that got slower or faster by more than chance explains.",
+        always: &["--json"],
+        text: None,
+    },
+];
+
+/// What the options of an assistant stand under in the help.
+const CHOSEN: [&str; 7] = ["Table", "Stacks", "Filters", "Names", "Call tree", "Comparison", "Broken stacks"];
+
+/// Of these, what makes another kind of result, reads other files, or costs without a limit.
+const LEFT_OUT: [&str; 9] =
+    ["addresses", "csv", "format", "json", "legend", "lines", "source", "threads", "width"];
+
+/// True for an option that says where symbols come from.
+pub(super) fn is_of_symbols(argument: &Arg) -> bool {
+    argument.get_help_heading() == Some("Symbols")
+}
+
+impl Tool {
+    /// The tool of a name.
+    pub(super) fn of(name: &str) -> Option<&'static Tool> {
+        TOOLS.iter().find(|tool| tool.name == name)
+    }
+
+    /// What the command takes of what an assistant may choose, in the order of its command line.
+    pub(super) fn arguments(&self, definition: &Definition) -> Vec<Arg> {
+        let command = definition.find_subcommand(self.command);
+        let all = command.into_iter().flat_map(Definition::get_arguments);
+        let is_chosen = |argument: &&Arg| {
+            let heading = argument.get_help_heading();
+            argument.is_positional()
+                || heading.is_some_and(|heading| CHOSEN.contains(&heading))
+                    && argument.get_long().is_some_and(|long| !LEFT_OUT.contains(&long))
+        };
+        all.filter(is_chosen).cloned().collect()
+    }
+
+    /// The tool as the protocol has it.
+    pub(super) fn definition(&self) -> rmcp::model::Tool {
+        let definition = Args::command();
+        let arguments = self.arguments(&definition);
+        let properties: Map<String, Value> =
+            arguments.iter().map(|argument| (name(argument), schema(argument))).collect();
+        let is_needed = |argument: &&Arg| argument.is_required_set() && self.name != "open";
+        let required: Vec<String> = arguments.iter().filter(is_needed).map(name).collect();
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), json!("object"));
+        schema.insert("properties".to_owned(), Value::Object(properties));
+        schema.insert("required".to_owned(), json!(required));
+        schema.insert("additionalProperties".to_owned(), json!(false));
+        let hints = rmcp::model::ToolAnnotations::new().read_only(true).open_world(false);
+        rmcp::model::Tool::new(self.name, self.about, schema).with_annotations(hints)
+    }
+}
+
+/// What an argument is called: as its option, with `_`.
+pub(super) fn name(argument: &Arg) -> String {
+    match argument.get_long() {
+        Some(long) => long.replace('-', "_"),
+        None if argument.get_id() == "wanted" => "function_name".to_owned(),
+        None => argument.get_id().to_string(),
+    }
+}
+
+fn schema(argument: &Arg) -> Value {
+    let about = argument.get_help().map(ToString::to_string);
+    let mut schema = Map::new();
+    let values: Vec<String> =
+        argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    let mut one = Map::from_iter([("type".to_owned(), json!("string"))]);
+    if !values.is_empty() && !matches!(argument.get_action(), ArgAction::SetTrue) {
+        one.insert("enum".to_owned(), json!(values));
+    }
+    let is_list = matches!(argument.get_action(), ArgAction::Append)
+        || argument.get_num_args().is_some_and(|count| count.max_values() > 1);
+    match argument.get_action() {
+        ArgAction::SetTrue => {
+            schema.insert("type".to_owned(), json!("boolean"));
+        }
+        _ if is_list => {
+            schema.insert("type".to_owned(), json!("array"));
+            schema.insert("items".to_owned(), Value::Object(one));
+        }
+        _ => schema.extend(one),
+    }
+    schema.insert("description".to_owned(), json!(about.unwrap_or_default()));
+    Value::Object(schema)
+}
