@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use etwprof::compare::{Comparison, Names, Run, Scale, ScaleError, Side, Together, Verdict, read_saved};
-use etwprof::report::diff::{self, Checked, Diff};
+use etwprof::report::diff::{self, Checked, Diff, Tree};
 use etwprof::report::format::Content;
 use etwprof::report::{Spelling, one_line};
 
@@ -28,6 +28,9 @@ pub(super) fn run(args: &args::Diff, quiet: bool) -> Result<()> {
     args.shaping.check()?;
     if args.scale == Scale::Samples && args.fail_if.iter().any(|condition| condition.functions.is_none()) {
         bail!(Usage("--fail-if total: with --scale samples, all samples are as many on both sides; use another --scale".to_owned()));
+    }
+    if args.tree && args.form() == DiffFormat::Csv {
+        bail!(Usage("--tree: CSV has rows and no tree; use -f json".to_owned()));
     }
     let mut names = Names::default();
     let [before, after] = args.sides();
@@ -51,19 +54,27 @@ pub(super) fn run(args: &args::Diff, quiet: bool) -> Result<()> {
     if !args.noise && args.sort != args::DiffSort::Overweight && args.form() != DiffFormat::Json {
         table = table.without_noise();
     }
-    if let Some(path) = graph.file() {
+    let together = (args.tree || graph.file().is_some()).then(|| Together::new(&before, &after));
+    if let (Some(path), Some(together)) = (graph.file(), &together) {
         let title = args.sides().map(|files| file_names(&files)).join(" → ");
-        let together = Together::new(&before, &after);
         output::write(Some(path), Content::Plain, |out| {
-            diff::write_graph(out, &names, &together, comparison.scale, &title)
+            diff::write_graph(out, &names, together, comparison.scale, &title)
         })?;
     }
-    let table = table.first(if args.rows == 0 { usize::MAX } else { args.rows });
+    let most = if args.rows == 0 { usize::MAX } else { args.rows };
+    let table = table.first(most);
+    let tree = together.as_ref().filter(|_| args.tree).map(|together| {
+        let nodes = Comparison::of_nodes(&names, sides, &args.scale, together).map_err(explained)?;
+        let noise = args.noise || args.form() == DiffFormat::Json;
+        anyhow::Ok(Tree::new(&names, together, &nodes, noise, most))
+    });
+    let tree = tree.transpose()?;
+    let tree = tree.as_ref();
     output::print(|mut out| match args.form() {
-        DiffFormat::Text => diff::write(&mut out, &table, output::terminal_width()),
-        DiffFormat::Json => diff::write_json(&mut out, &table, &checked),
+        DiffFormat::Text => diff::write(&mut out, &table, tree, output::terminal_width()),
+        DiffFormat::Json => diff::write_json(&mut out, &table, &checked, tree),
         DiffFormat::Csv => diff::write_csv(&mut out, &table),
-        DiffFormat::Markdown => diff::write_markdown(&mut out, &table, &checked),
+        DiffFormat::Markdown => diff::write_markdown(&mut out, &table, &checked, tree),
     })?;
     decide(&verdicts, &checked, quiet)
 }

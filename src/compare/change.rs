@@ -5,10 +5,12 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
+use crate::prefix_tree::NodeId;
 use crate::profile::{Matcher, Row};
 
 use super::noise::{Bounds, Counts, dispersion};
 use super::side::{NameId, Names, Run, Side};
+use super::together::Together;
 
 /// By what a change is judged, and rows are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -173,7 +175,7 @@ impl<K: Clone + Eq + Hash + Ord> Comparison<K> {
         measure: Measure,
         key: impl Fn(NameId) -> Option<K>,
     ) -> Result<Comparison<K>, ScaleError> {
-        Comparison::of_rows(names, (before, after), scale, measure, |run| run.arranged.table(&key))
+        Comparison::of_rows(names, (before, after), scale, measure, |_, run| run.arranged.table(&key))
     }
 
     /// Compares the calls of two sides by `key`, which gets the caller and the callee of each: by the samples with such a
@@ -187,7 +189,7 @@ impl<K: Clone + Eq + Hash + Ord> Comparison<K> {
         scale: &Scale,
         key: impl Fn(NameId, NameId) -> Option<K>,
     ) -> Result<Comparison<K>, ScaleError> {
-        Comparison::of_rows(names, sides, scale, Measure::Inclusive, |run| run.arranged.calls(&key))
+        Comparison::of_rows(names, sides, scale, Measure::Inclusive, |_, run| run.arranged.calls(&key))
     }
 
     fn of_rows(
@@ -195,7 +197,7 @@ impl<K: Clone + Eq + Hash + Ord> Comparison<K> {
         (before, after): (&Side, &Side),
         scale: &Scale,
         measure: Measure,
-        rows_of: impl Fn(&Run) -> Vec<Row<K>>,
+        rows_of: impl Fn(usize, &Run) -> Vec<Row<K>>,
     ) -> Result<Comparison<K>, ScaleError> {
         let factor = scale.factor(names, before, after)?;
         let weights = |side: &Side| -> Result<Vec<f64>, ScaleError> {
@@ -209,15 +211,17 @@ impl<K: Clone + Eq + Hash + Ord> Comparison<K> {
         };
         let mut rows: FxHashMap<K, Both> = FxHashMap::default();
         let mut all = Both::default();
+        let mut runs_seen = 0;
         for (runs, of) in
             [(&before.runs, Both::before as fn(&mut Both) -> &mut Vec<Amount>), (&after.runs, Both::after)]
         {
             for (number, run) in runs.iter().enumerate() {
-                for row in rows_of(run) {
+                for row in rows_of(runs_seen, run) {
                     let amounts = of(rows.entry(row.key.clone()).or_default());
                     amounts.resize(number, Amount::default());
                     amounts.push(Amount::of(&row));
                 }
+                runs_seen += 1;
                 let (exclusive, exclusive_ns) = (run.samples(), run.ns());
                 of(&mut all).push(Amount {
                     exclusive,
@@ -241,6 +245,21 @@ impl<K: Clone + Eq + Hash + Ord> Comparison<K> {
             total: judge.change((), &all, 1),
             rows,
         })
+    }
+}
+
+impl Comparison<NodeId> {
+    /// Compares two sides by the nodes of their call trees: by the samples in a node and below it.
+    ///
+    /// # Errors
+    /// [`ScaleError`] where they cannot be made comparable.
+    pub fn of_nodes(
+        names: &Names,
+        sides: (&Side, &Side),
+        scale: &Scale,
+        together: &Together,
+    ) -> Result<Comparison<NodeId>, ScaleError> {
+        Comparison::of_rows(names, sides, scale, Measure::Inclusive, |number, run| together.rows(number, run))
     }
 }
 

@@ -52,6 +52,8 @@ struct Node {
     /// Trees of older versions have none.
     key: Option<String>,
     module: String,
+    /// Why it has no name.
+    unnamed: Option<String>,
     category: Category,
     exclusive: i64,
     exclusive_ns: i64,
@@ -74,9 +76,12 @@ pub fn read_saved(file: impl Read, names: &mut Names) -> Result<Run, SavedError>
         if samples < 0 || ns < 0 || all_samples > MOST || all_ns > MOST {
             return Err(SavedError::Count { node: number, samples, ns });
         }
+        // Processes and unnamed code are called by what all runs have in common.
+        let is_one_of_many = node.category == Category::Heading || node.unnamed.is_some();
+        let key = node.key.unwrap_or_else(|| stable(&node.name));
         let name = names.number(Name {
-            key: node.key.unwrap_or_else(|| stable(&node.name)),
-            label: node.name,
+            label: if is_one_of_many { key.clone() } else { node.name },
+            key,
             module: node.module,
             category: node.category,
         });

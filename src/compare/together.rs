@@ -1,7 +1,7 @@
 //! The call trees of both sides as one.
 
 use crate::prefix_tree::{NodeId, PrefixTree};
-use crate::profile::{CallTree, Values};
+use crate::profile::{CallTree, Node, Row, Values};
 
 use super::side::{NameId, Run, Side};
 
@@ -14,6 +14,8 @@ pub struct Together {
     pub before: Values,
     /// The time of the second side in ns.
     pub after: Values,
+    /// For each run, those of the first side first, where its nodes are in `tree`.
+    places: Vec<Vec<NodeId>>,
 }
 
 impl Together {
@@ -21,6 +23,7 @@ impl Together {
     pub fn new(before: &Side, after: &Side) -> Together {
         let mut tree: PrefixTree<NameId> = PrefixTree::default();
         let mut samples: Vec<(NodeId, i64)> = Vec::new();
+        let mut places: Vec<Vec<NodeId>> = Vec::new();
         let [before, after] = [before, after].map(|side| {
             let mut ends: Vec<(NodeId, i64)> = Vec::new();
             for Run { arranged, .. } in &side.runs {
@@ -32,6 +35,7 @@ impl Together {
                     samples.push((here, node.exclusive()));
                     ends.push((here, arranged.values.node(id).map_or(0, |value| value.exclusive())));
                 }
+                places.push(nodes);
             }
             ends
         });
@@ -39,6 +43,24 @@ impl Together {
             before: Values::count(&tree, before),
             after: Values::count(&tree, after),
             tree: CallTree::count(&tree, samples),
+            places,
         }
+    }
+
+    /// What the nodes have in one run, by its number among all runs.
+    pub(super) fn rows(&self, number: usize, run: &Run) -> Vec<Row<NodeId>> {
+        let places = self.places.get(number).map_or(&[][..], Vec::as_slice);
+        let nodes = run.arranged.counts.nodes().zip(places);
+        let row = |((id, node), place): ((NodeId, &Node<NameId>), &NodeId)| {
+            let value = run.arranged.values.node(id).copied().unwrap_or_default();
+            Row {
+                key: *place,
+                exclusive: node.exclusive(),
+                inclusive: node.inclusive(),
+                exclusive_value: value.exclusive(),
+                inclusive_value: value.inclusive(),
+            }
+        };
+        nodes.map(row).collect()
     }
 }

@@ -14,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   etwprof diff before.etl after.etl                      what changed, by function
   etwprof diff before.etl after.etl --by module          by module
+  etwprof diff before.etl after.etl --tree               which calls lead there
   etwprof diff before.etl after.etl -o diff.svg          draw it, too
   etwprof diff before.etl after.etl --sort overweight    as PerfView's overweight report
   etwprof diff --before a1.etl --before a2.etl --after b1.etl --after b2.etl
@@ -70,7 +71,11 @@ pub(crate) struct Diff {
     #[arg(long, value_name = "COUNT", default_value = "exclusive", help_heading = "Table")]
     pub(crate) sort: DiffSort,
 
-    /// Also show changes that chance explains
+    /// Also show where in the call tree the change lies; -n limits its branches, too
+    #[arg(long, help_heading = "Table")]
+    pub(crate) tree: bool,
+
+    /// Also show changes that chance explains, marked with ~
     #[arg(long, help_heading = "Table")]
     pub(crate) noise: bool,
 
