@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::profile::Category;
 
+use super::shaped::Shaped;
 use super::side::{Name, Names, Run, Step};
 use super::stable::stable;
 
@@ -42,6 +43,8 @@ const MOST: i64 = i64::MAX >> 10;
 #[derive(Deserialize)]
 struct Saved {
     seconds: Option<f64>,
+    /// Trees of older versions have none.
+    shape: Option<Shaped>,
     nodes: Vec<Node>,
 }
 
@@ -64,7 +67,8 @@ struct Node {
 /// # Errors
 /// [`SavedError`] where it is none.
 pub fn read_saved(file: impl Read, names: &mut Names) -> Result<Run, SavedError> {
-    let Saved { seconds, nodes } = serde_json::from_reader(file)?;
+    let Saved { seconds, shape, nodes } = serde_json::from_reader(file)?;
+    let has_keys = nodes.iter().all(|node| node.key.is_some());
     let mut steps = Vec::with_capacity(nodes.len());
     let (mut all_samples, mut all_ns) = (0_i64, 0_i64);
     for (number, node) in nodes.into_iter().enumerate() {
@@ -87,5 +91,5 @@ pub fn read_saved(file: impl Read, names: &mut Names) -> Result<Run, SavedError>
         });
         steps.push(Step { parent: node.parent, name, samples, ns });
     }
-    Ok(Run::new(steps, seconds))
+    Ok(Run { shaped: shape, has_keys, ..Run::new(steps, seconds) })
 }

@@ -3,7 +3,7 @@
 use crate::prefix_tree::{NodeId, PrefixTree};
 use crate::profile::{CallTree, Node, Row, Values};
 
-use super::side::{NameId, Run, Side};
+use super::side::{NameId, Names, Run, Side};
 
 /// The nodes of two sides, each with what it has on either.
 #[derive(Clone, Debug)]
@@ -19,8 +19,8 @@ pub struct Together {
 }
 
 impl Together {
-    /// Puts both sides into one tree.
-    pub fn new(before: &Side, after: &Side) -> Together {
+    /// Puts both sides into one tree, by the keys of names.
+    pub fn new(names: &Names, before: &Side, after: &Side) -> Together {
         let mut tree: PrefixTree<NameId> = PrefixTree::default();
         let mut samples: Vec<(NodeId, i64)> = Vec::new();
         let mut places: Vec<Vec<NodeId>> = Vec::new();
@@ -30,7 +30,7 @@ impl Together {
                 let mut nodes: Vec<NodeId> = Vec::new();
                 for (id, node) in arranged.counts.nodes() {
                     let parent = node.parent.and_then(|parent| nodes.get(parent.0 as usize).copied());
-                    let here = tree.child(parent, node.entry);
+                    let here = tree.child(parent, names.same(node.entry));
                     nodes.push(here);
                     samples.push((here, node.exclusive()));
                     ends.push((here, arranged.values.node(id).map_or(0, |value| value.exclusive())));
@@ -61,6 +61,19 @@ impl Together {
                 inclusive_value: value.inclusive(),
             }
         };
-        nodes.map(row).collect()
+        let mut rows: Vec<Row<NodeId>> = nodes.map(row).collect();
+        // Nodes of one run that differ in the kind of code only are one.
+        rows.sort_unstable_by_key(|row| row.key);
+        rows.dedup_by(|next, first| {
+            let same = next.key == first.key;
+            if same {
+                first.exclusive += next.exclusive;
+                first.inclusive += next.inclusive;
+                first.exclusive_value += next.exclusive_value;
+                first.inclusive_value += next.inclusive_value;
+            }
+            same
+        });
+        rows
     }
 }

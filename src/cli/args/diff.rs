@@ -27,12 +27,15 @@ saved; options that choose samples and shape stacks apply to recordings only.
 Exit codes: 0 all conditions hold, 1 one does not (or the work failed), 2 wrong
 command line, 3 there is too little evidence to decide.";
 
+const USAGE: &str = "etwprof diff [OPTIONS] BEFORE AFTER
+       etwprof diff [OPTIONS] --before FILE... --after FILE...";
+
 /// Two recordings beside each other.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct Diff {
     /// The two recordings, or call trees saved by `convert -f json`
-    #[arg(value_name = "BEFORE AFTER", num_args = 2, required_unless_present_all = ["before", "after"])]
+    #[arg(value_names = ["BEFORE", "AFTER"], num_args = 2, required_unless_present_all = ["before", "after"])]
     pub(crate) files: Vec<PathBuf>,
 
     /// Also draw a differential flame graph: red grew, blue shrank

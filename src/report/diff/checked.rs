@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::compare::{Change, Condition, Growth, Measure, Names, Outcome, Verdict};
+use crate::compare::{Change, Condition, Growth, Measure, Names, Needed, Outcome, Verdict};
 use crate::report::text::{count, milliseconds, one_line};
 
 use super::{Row, change_ms};
@@ -46,7 +46,7 @@ impl Checked {
         let verdict = match outcome.verdict {
             Verdict::Passed => "passed",
             Verdict::Failed => "failed",
-            Verdict::TooLittle { .. } => "too_little",
+            Verdict::TooLittle(_) => "too_little",
             Verdict::NotFound => "not_found",
         };
         let reason = reason(condition, outcome, &functions, &callers);
@@ -71,13 +71,22 @@ fn reason(condition: &Condition, outcome: &Outcome, functions: &[Grown], callers
         text += &format!(" (with 99% confidence {low:+.1}% to {high:+.1}%)");
     }
     match outcome.verdict {
-        Verdict::TooLittle { needed } => {
+        Verdict::TooLittle(Needed::Samples(needed)) => {
             let fewer = change.before.inclusive.min(change.after.inclusive);
             text += &format!(
                 "; too few samples to tell +{limit}{unit}: {} on the smaller side, about {} are needed on each",
                 count(fewer.max(0) as u64),
                 count(needed.max(0) as u64)
             );
+        }
+        Verdict::TooLittle(Needed::Runs) => {
+            text += &format!(
+                "; runs of one side differ too much among themselves to tell +{limit}{unit}: more runs of each side are \
+                 needed, and more samples would not help"
+            );
+        }
+        Verdict::TooLittle(Needed::Scale) => {
+            text += &format!("; the function of --scale has too few samples to tell +{limit}{unit}");
         }
         Verdict::Failed => {
             let list = |rows: &[Grown]| {

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::compare::{Change, Comparison, Measure, Name, NameId, Names, Run, Step};
+use crate::compare::{Change, Comparison, Measure, Name, NameId, Names, Run, Shaped, Step};
 use crate::profile::{Arranged, Category};
 
 pub use checked::{Checked, Grown};
@@ -25,8 +25,14 @@ use super::label::Labels;
 use super::spelling::Spelling;
 use super::text::{cell, count, json, milliseconds, nanoseconds};
 
-/// The call tree of a recording of so many `seconds`, to be compared.
-pub fn run(arranged: &Arranged, spelling: &Spelling<'_>, seconds: f64, names: &mut Names) -> Run {
+/// The call tree of a recording of so many `seconds`, which was made so, to be compared.
+pub fn run(
+    arranged: &Arranged,
+    spelling: &Spelling<'_>,
+    seconds: f64,
+    shaped: Shaped,
+    names: &mut Names,
+) -> Run {
     let mut known = rustc_hash::FxHashMap::default();
     let steps: Vec<Step> = arranged
         .counts
@@ -47,7 +53,7 @@ pub fn run(arranged: &Arranged, spelling: &Spelling<'_>, seconds: f64, names: &m
             Step { parent: node.parent.map(|parent| parent.0 as usize), name, samples: node.exclusive(), ns }
         })
         .collect();
-    Run::new(steps, Some(seconds))
+    Run { shaped: Some(shaped), ..Run::new(steps, Some(seconds)) }
 }
 
 /// What a row of the table is of.
@@ -75,6 +81,7 @@ impl By {
     fn key(self, names: &Names, id: NameId) -> Option<String> {
         let name = names.get(id)?;
         match self {
+            // By its key: the kind of code of a method may differ.
             By::Function => Some(name.key.clone()),
             _ if name.category == Category::Heading => None,
             By::Module if name.module.is_empty() => Some("[no module]".to_owned()),
@@ -99,8 +106,10 @@ pub struct Diff {
     pub before_runs: usize,
     /// The runs of the second side.
     pub after_runs: usize,
-    /// What everything of the first side is multiplied by to be comparable.
+    /// What samples of the first side are multiplied by to be comparable.
     pub scale: f64,
+    /// The same for time: differs from `scale` if the sides were sampled at different intervals.
+    pub scale_ns: f64,
     /// What a row is.
     pub by: By,
     /// By which samples rows are judged: `exclusive`, `inclusive` or `overweight`.
@@ -232,7 +241,8 @@ impl Diff {
             after_ns: comparison.after_ns,
             before_runs,
             after_runs,
-            scale: comparison.scale,
+            scale: comparison.factor.samples,
+            scale_ns: comparison.factor.time,
             by,
             sort: match measure {
                 Measure::Exclusive => "exclusive",
@@ -309,13 +319,20 @@ impl Diff {
             side(self.before, self.before_ns, self.before_runs),
             side(self.after, self.after_ns, self.after_runs),
         );
-        let growth = 100.0 * (self.after as f64 / (self.scale * self.before as f64) - 1.0);
-        let chance = if self.significant || growth == 0.0 { "" } else { ", within noise" };
-        let scale = match self.scale {
+        let base = self.scale_ns * self.before_ns as f64;
+        let growth = 100.0 * (self.after_ns as f64 / base - 1.0);
+        let growth = match (self.before_ns, self.after_ns) {
+            (0, 0) => "no samples".to_owned(),
+            (0, _) => "no samples before".to_owned(),
+            (_, 0) => "no samples after".to_owned(),
+            _ if self.significant || growth == 0.0 => format!("{growth:+.1}%"),
+            _ => format!("{growth:+.1}%, within noise"),
+        };
+        let scale = match self.scale_ns {
             1.0 => String::new(),
             scale => format!("; the first side counts {scale:.3} times"),
         };
-        format!("before: {before}\nafter:  {after}\ntotal:  {growth:+.1}%{chance}{scale}")
+        format!("before: {before}\nafter:  {after}\ntotal:  {growth}{scale}")
     }
 }
 

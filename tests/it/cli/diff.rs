@@ -1,5 +1,7 @@
 //! `etwprof diff`, as a user and a build run it.
 
+mod saved;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
