@@ -185,6 +185,8 @@ impl Tree {
 struct Printer<'t, W> {
     tree: &'t Tree,
     children: Vec<Vec<usize>>,
+    /// The largest change of each node and those below it, either way, in ns.
+    largest: Vec<f64>,
     widths: [usize; 4],
     width: Option<usize>,
     bars: Bars,
@@ -219,7 +221,15 @@ impl<'t, W: Write> Printer<'t, W> {
                 *width = (*width).max(cell.chars().count());
             }
         }
-        Printer { tree, children, widths, width, bars: Bars::default(), out }
+        let mut largest: Vec<f64> = tree.nodes.iter().map(|branch| branch.row.delta_ns.abs()).collect();
+        // Children come after their parents.
+        for (place, branch) in tree.nodes.iter().enumerate().rev() {
+            let below = largest.get(place).copied().unwrap_or_default();
+            if let Some(above) = branch.parent.and_then(|parent| largest.get_mut(parent)) {
+                *above = above.max(below);
+            }
+        }
+        Printer { tree, children, largest, widths, width, bars: Bars::default(), out }
     }
 
     fn tree(&mut self) -> io::Result<()> {
@@ -264,11 +274,12 @@ impl<'t, W: Write> Printer<'t, W> {
         self.children.get(node).map_or(&[], Vec::as_slice)
     }
 
-    /// What is not shown has a line where the tree forks, and where it is a tenth of the change or more.
+    /// What is not shown has a line where the tree forks, and where it is a tenth of what changed below or more.
     fn is_hidden_shown(&self, node: usize) -> bool {
+        let largest = self.largest.get(node).copied().unwrap_or_default();
+        let is_fork = self.children(node).len() > 1;
         self.tree.nodes.get(node).is_some_and(|branch| {
-            let is_fork = self.children(node).len() > 1;
-            branch.left_out > 0 && (is_fork || 10.0 * branch.left_out_ns.abs() >= branch.row.delta_ns.abs())
+            branch.left_out > 0 && (is_fork || 10.0 * branch.left_out_ns.abs() >= largest)
         })
     }
 
