@@ -83,12 +83,15 @@ impl Counts {
     /// What is needed for a growth by this share to be seen.
     pub(super) fn needed(self, growth: f64) -> Needed {
         let by_chance = Counts { dispersion: Dispersion::CHANCE, ..self };
-        if self.dispersion != Dispersion::CHANCE && by_chance.uncertainty() <= growth {
+        let is_estimated = self.dispersion != Dispersion::CHANCE;
+        if is_estimated
+            && (by_chance.uncertainty() <= growth || self.deviation() > 2.0 * by_chance.deviation())
+        {
             return Needed::Runs;
         }
         let deviations = by_chance.dispersion.deviations(1.0 - CONFIDENCE);
         let left = (growth.ln_1p() / deviations).powi(2) - self.scale_variance;
-        let each = 2.0 * self.dispersion.value / left;
+        let each = 2.0 / left;
         match each {
             ..=0.0 => Needed::Scale,
             each if each.is_finite() => Needed::Samples(each.ceil() as i64),
@@ -142,7 +145,8 @@ mod tests {
         assert!(!of_runs(9.0, 1e6).differ(1_000));
         assert!(!of_runs(1.0, 2.0).differ(1_000));
         assert_eq!(of_runs(9.0, 4.0).needed(0.2), Needed::Runs);
-        assert!(matches!(of_runs(9.0, 4.0).needed(0.01), Needed::Samples(1_000_000..)));
+        assert_eq!(of_runs(9.0, 4.0).needed(0.01), Needed::Runs);
+        assert!(matches!(of_runs(1.0, 20.0).needed(0.01), Needed::Samples(100_000..)));
     }
 
     #[test]

@@ -82,7 +82,7 @@ fn reason(condition: &Condition, outcome: &Outcome, functions: &[Grown], callers
         Verdict::TooLittle(Needed::Runs) => {
             text += &format!(
                 "; runs of one side differ too much among themselves to tell +{limit}{unit}: more runs of each side are \
-                 needed, and more samples would not help"
+                 needed, and more samples of these would not help"
             );
         }
         Verdict::TooLittle(Needed::Scale) => {

@@ -301,7 +301,8 @@ impl<'t, W: Write> Printer<'t, W> {
         let link = |node: &usize| {
             let branch = self.tree.nodes.get(*node)?;
             Some(Link {
-                inclusive: branch.row.delta_ns as i64,
+                // Where changes cancel out, what matters is that they are passed on.
+                inclusive: self.largest.get(*node).copied().unwrap_or_default() as i64,
                 exclusive: branch.own_ns as i64,
                 heading: branch.category == Category::Heading,
             })
