@@ -5,8 +5,10 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use etwprof::compare::{Comparison, Names, Run, Scale, ScaleError, Side, Together, Verdict, read_saved};
-use etwprof::report::diff::{self, Checked, Diff};
+use etwprof::compare::{
+    Comparison, Names, Run, Scale, ScaleError, Shaped, Side, Together, Verdict, read_saved,
+};
+use etwprof::report::diff::{self, Checked, Diff, Tree};
 use etwprof::report::format::Content;
 use etwprof::report::{Spelling, one_line};
 
@@ -29,14 +31,19 @@ pub(super) fn run(args: &args::Diff, quiet: bool) -> Result<()> {
     if args.scale == Scale::Samples && args.fail_if.iter().any(|condition| condition.functions.is_none()) {
         bail!(Usage("--fail-if total: with --scale samples, all samples are as many on both sides; use another --scale".to_owned()));
     }
+    if args.tree && args.form() == DiffFormat::Csv {
+        bail!(Usage("--tree: CSV has rows and no tree; use -f json".to_owned()));
+    }
     let mut names = Names::default();
     let [before, after] = args.sides();
     let files: Vec<PathBuf> = before.iter().chain(&after).cloned().collect();
     let graph = args::Output { path: args.graph.clone(), format: None };
     graph.check(&files)?;
+    args.check_saved(&files)?;
     let before = side(&before, args, &mut names, quiet)?;
     let after = side(&after, args, &mut names, quiet)?;
     let sides = (&before, &after);
+    check_shapes(&files, sides)?;
     warn_of_lengths(sides, &args.scale, quiet);
     let (by, measure) = (args.by.by(), args.sort.measure());
     let comparison =
@@ -48,22 +55,33 @@ pub(super) fn run(args: &args::Diff, quiet: bool) -> Result<()> {
     let (verdicts, checked): (Vec<Verdict>, Vec<Checked>) =
         outcomes.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let mut table = Diff::new(&names, &comparison, by, (before.runs.len(), after.runs.len()));
-    if !args.noise && args.sort != args::DiffSort::Overweight && args.form() != DiffFormat::Json {
+    let is_for_programs = matches!(args.form(), DiffFormat::Json | DiffFormat::Csv);
+    if !args.noise && args.sort != args::DiffSort::Overweight && !is_for_programs {
         table = table.without_noise();
     }
-    if let Some(path) = graph.file() {
+    let together = (args.tree || graph.file().is_some()).then(|| Together::new(&names, &before, &after));
+    if graph.file().is_some() && after.ns() == 0 {
+        say::warning("-o: the second side has no samples, so there is nothing to draw");
+    } else if let (Some(path), Some(together)) = (graph.file(), &together) {
         let title = args.sides().map(|files| file_names(&files)).join(" → ");
-        let together = Together::new(&before, &after);
         output::write(Some(path), Content::Plain, |out| {
-            diff::write_graph(out, &names, &together, comparison.scale, &title)
+            diff::write_graph(out, &names, together, comparison.factor.time, &title)
         })?;
     }
-    let table = table.first(if args.rows == 0 { usize::MAX } else { args.rows });
+    let most = if args.rows == 0 { usize::MAX } else { args.rows };
+    let table = table.first(most);
+    let tree = together.as_ref().filter(|_| args.tree).map(|together| {
+        let nodes = Comparison::of_nodes(&names, sides, &args.scale, together).map_err(explained)?;
+        let noise = args.noise || is_for_programs;
+        anyhow::Ok(Tree::new(&names, together, &nodes, noise, most))
+    });
+    let tree = tree.transpose()?;
+    let tree = tree.as_ref();
     output::print(|mut out| match args.form() {
-        DiffFormat::Text => diff::write(&mut out, &table, output::terminal_width()),
-        DiffFormat::Json => diff::write_json(&mut out, &table, &checked),
+        DiffFormat::Text => diff::write(&mut out, &table, tree, output::terminal_width()),
+        DiffFormat::Json => diff::write_json(&mut out, &table, &checked, tree),
         DiffFormat::Csv => diff::write_csv(&mut out, &table),
-        DiffFormat::Markdown => diff::write_markdown(&mut out, &table, &checked),
+        DiffFormat::Markdown => diff::write_markdown(&mut out, &table, &checked, tree),
     })?;
     decide(&verdicts, &checked, quiet)
 }
@@ -75,6 +93,26 @@ impl args::Diff {
             self.files.get(place).into_iter().chain(more).cloned().collect()
         };
         [side(0, &self.before), side(1, &self.after)]
+    }
+
+    /// The flags that choose samples and shape stacks, as they may be typed.
+    fn chosen(&self) -> Vec<String> {
+        [self.reading.filter.chosen(), self.shaping.chosen()].concat()
+    }
+
+    /// Fails if there are such flags and nothing that they apply to.
+    fn check_saved(&self, files: &[PathBuf]) -> Result<()> {
+        let samples = &self.reading.filter.samples;
+        let times = [("--from", samples.from.is_some()), ("--to", samples.to.is_some())];
+        let times = times.iter().filter(|(_, given)| *given).map(|(flag, _)| (*flag).to_owned());
+        let flags: Vec<String> = self.chosen().into_iter().chain(times).collect();
+        if !flags.is_empty() && files.iter().all(|file| is_saved(file)) {
+            let flags = flags.join(" ");
+            bail!(Usage(format!(
+                "{flags}: saved call trees are compared as they were saved; give it to `convert`"
+            )));
+        }
+        Ok(())
     }
 
     fn form(&self) -> DiffFormat {
@@ -111,7 +149,8 @@ fn read(path: &Path, args: &args::Diff, names: &mut Names, quiet: bool) -> Resul
     let spelling = spelling.with_groups(&arranged.groups);
     let filter = args.reading.filter.options()?;
     let seconds = analysis.profile.seconds((filter.from, filter.to));
-    let run = diff::run(&arranged, &spelling, seconds, names);
+    let shaped = Shaped::new(&shape, &args.chosen().join(" "));
+    let run = diff::run(&arranged, &spelling, seconds, shaped, names);
     samples::report(&args.reading, &args.shaping, &analysis, &arranged, quiet, || Ok(()))?;
     Ok(run)
 }
@@ -126,9 +165,38 @@ fn is_saved(path: &Path) -> bool {
 fn explained(error: ScaleError) -> anyhow::Error {
     match error {
         ScaleError::NoDuration => anyhow!("--scale time: {error}; save it again, or use --scale samples"),
-        ScaleError::NoFunction(_) => anyhow!("--scale: {error}; name a function that both sides call"),
+        ScaleError::NoFunction(_) => {
+            Undecided(vec![format!("--scale: {error}; name a function that both sides call")]).into()
+        }
+        ScaleError::NoSamples => Undecided(vec![format!("--scale: {error}")]).into(),
         error => anyhow!("{error}"),
     }
+}
+
+/// Fails if trees cannot be compared for how they were made, and warns if they are of other samples or names.
+fn check_shapes(files: &[PathBuf], (before, after): (&Side, &Side)) -> Result<()> {
+    // `files` has those of each side, in the same order.
+    let runs = || files.iter().zip(before.runs.iter().chain(&after.runs));
+    for (file, _) in runs().filter(|(_, run)| !run.has_keys) {
+        say::warning(format_args!(
+            "{}: an older version saved it, without keys; functions are matched by how they read. Save it again",
+            file.display()
+        ));
+    }
+    let mut shapes = runs().filter_map(|(file, run)| Some((file.display(), run.shaped.as_ref()?)));
+    let Some((first, one)) = shapes.next() else { return Ok(()) };
+    for (file, other) in shapes.filter(|(_, other)| *other != one) {
+        let text = |shaped: &Shaped| {
+            let chosen = if shaped.chosen.is_empty() { "all samples" } else { &shaped.chosen };
+            format!("{chosen}, grouped by {}", shaped.grouping)
+        };
+        let differ = format!("{first} has {}, but {file} has {}", text(one), text(other));
+        if one.contradicts(other) {
+            bail!(Usage(format!("{differ}; make both trees with the same options")));
+        }
+        say::warning(differ);
+    }
+    Ok(())
 }
 
 /// Recordings of different lengths seldom did the same work.
@@ -153,7 +221,7 @@ fn decide(verdicts: &[Verdict], checked: &[Checked], quiet: bool) -> Result<()> 
     if !quiet {
         lines(&|verdict| *verdict == Verdict::Passed).iter().for_each(|line| say::note(one_line(line)));
     }
-    let undecided = lines(&|verdict| matches!(verdict, Verdict::TooLittle { .. } | Verdict::NotFound));
+    let undecided = lines(&|verdict| matches!(verdict, Verdict::TooLittle(_) | Verdict::NotFound));
     let failed = lines(&|verdict| *verdict == Verdict::Failed);
     if !failed.is_empty() {
         return Err(Refused(failed.into_iter().chain(undecided).collect()).into());

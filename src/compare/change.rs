@@ -5,10 +5,14 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-use crate::profile::{Matcher, Row};
+use crate::prefix_tree::NodeId;
+use crate::profile::Row;
 
-use super::noise::{Bounds, Counts, dispersion};
+use super::noise::{Bounds, Counts};
+use super::scale::{Factor, Scale, ScaleError};
 use super::side::{NameId, Names, Run, Side};
+use super::spread::{Dispersion, Spread, Squares};
+use super::together::Together;
 
 /// By what a change is judged, and rows are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,35 +24,6 @@ pub enum Measure {
     Inclusive,
     /// PerfView's overweight report: by how interesting a row is, of the inclusive samples.
     Overweight,
-}
-
-/// What makes both sides comparable.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Scale {
-    /// Each run did the same work.
-    #[default]
-    Runs,
-    /// Shares of all samples.
-    Samples,
-    /// Samples per second of the recording.
-    Time,
-    /// Samples for each sample of these functions.
-    Function(Matcher),
-}
-
-/// Why both sides cannot be made comparable.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScaleError {
-    /// How long something was recorded is not known: it is a call tree that was saved without.
-    #[error("a saved call tree does not say how long was recorded")]
-    NoDuration,
-    /// A side has no samples of the functions.
-    #[error("no function matches {0} on both sides")]
-    NoFunction(String),
-    /// A side has no samples at all.
-    #[error("one side has no samples")]
-    NoSamples,
 }
 
 /// What a name has on one side, in all runs together.
@@ -88,8 +63,8 @@ pub struct Change<K = NameId> {
     pub significant: bool,
     /// Between what its growth lies.
     pub bounds: Bounds,
-    /// By how much runs of one side differ more than chance explains: variance over mean, at least 1.
-    pub dispersion: f64,
+    /// How much runs of one side differ beyond chance.
+    pub dispersion: Dispersion,
 }
 
 /// Two sides beside each other.
@@ -104,54 +79,13 @@ pub struct Comparison<K = NameId> {
     /// Their time in ns.
     pub after_ns: i64,
     /// What everything of the first side is multiplied by.
-    pub scale: f64,
+    pub factor: Factor,
     /// By what the rows are judged.
     pub measure: Measure,
     /// All samples together.
     pub total: Change<()>,
     /// What changed and what did not: by `measure` what is no chance first, then the largest changes, either way.
     pub rows: Vec<Change<K>>,
-}
-
-impl Scale {
-    /// What the first side must be multiplied by.
-    ///
-    /// # Errors
-    /// [`ScaleError`] where a side has nothing to go by.
-    pub fn factor(&self, names: &Names, before: &Side, after: &Side) -> Result<f64, ScaleError> {
-        let weight = |side: &Side| -> Result<f64, ScaleError> {
-            side.runs.iter().map(|run| self.weight(names, run)).sum()
-        };
-        let (before, after) = (weight(before)?, weight(after)?);
-        let missing = match self {
-            Scale::Runs | Scale::Samples | Scale::Time => ScaleError::NoSamples,
-            Scale::Function(wanted) => ScaleError::NoFunction(wanted.text().to_owned()),
-        };
-        if before > 0.0 && after > 0.0 { Ok(after / before) } else { Err(missing) }
-    }
-
-    /// What a run counts for.
-    fn weight(&self, names: &Names, run: &Run) -> Result<f64, ScaleError> {
-        match self {
-            Scale::Runs => Ok(1.0),
-            Scale::Samples => Ok(run.samples() as f64),
-            Scale::Time => run.seconds.ok_or(ScaleError::NoDuration),
-            Scale::Function(wanted) => {
-                let matching = names.matching(wanted);
-                let rows = run.arranged.table(|name| matching.contains(&name).then_some(()));
-                Ok(rows.first().map_or(0.0, |row| row.inclusive as f64))
-            }
-        }
-    }
-}
-
-impl Names {
-    /// Those that `wanted` means: as everywhere, the exact label, else what matches.
-    pub fn matching(&self, wanted: &Matcher) -> rustc_hash::FxHashSet<NameId> {
-        let labels = self.all().map(|(_, name)| name.label.as_str());
-        let matcher = wanted.among(labels);
-        self.all().filter(|(_, name)| matcher.matches_label(&name.label)).map(|(id, _)| id).collect()
-    }
 }
 
 /// What rows of one key have in each run.
@@ -173,7 +107,7 @@ impl<K: Clone + Eq + Hash + Ord> Comparison<K> {
         measure: Measure,
         key: impl Fn(NameId) -> Option<K>,
     ) -> Result<Comparison<K>, ScaleError> {
-        Comparison::of_rows(names, (before, after), scale, measure, |run| run.arranged.table(&key))
+        Comparison::of_rows(names, (before, after), scale, measure, |_, run| run.arranged.table(&key))
     }
 
     /// Compares the calls of two sides by `key`, which gets the caller and the callee of each: by the samples with such a
@@ -187,7 +121,7 @@ impl<K: Clone + Eq + Hash + Ord> Comparison<K> {
         scale: &Scale,
         key: impl Fn(NameId, NameId) -> Option<K>,
     ) -> Result<Comparison<K>, ScaleError> {
-        Comparison::of_rows(names, sides, scale, Measure::Inclusive, |run| run.arranged.calls(&key))
+        Comparison::of_rows(names, sides, scale, Measure::Inclusive, |_, run| run.arranged.calls(&key))
     }
 
     fn of_rows(
@@ -195,29 +129,27 @@ impl<K: Clone + Eq + Hash + Ord> Comparison<K> {
         (before, after): (&Side, &Side),
         scale: &Scale,
         measure: Measure,
-        rows_of: impl Fn(&Run) -> Vec<Row<K>>,
+        rows_of: impl Fn(usize, &Run) -> Vec<Row<K>>,
     ) -> Result<Comparison<K>, ScaleError> {
-        let factor = scale.factor(names, before, after)?;
-        let weights = |side: &Side| -> Result<Vec<f64>, ScaleError> {
-            side.runs.iter().map(|run| scale.weight(names, run)).collect()
-        };
+        let factor = scale.factor(names, (before, after))?;
         let judge = Judge {
-            scale: factor,
             measure,
-            weights: [weights(before)?, weights(after)?],
-            totals: [factor * before.ns() as f64, after.ns() as f64],
+            totals: [factor.time * before.ns() as f64, after.ns() as f64],
+            factor: factor.clone(),
         };
         let mut rows: FxHashMap<K, Both> = FxHashMap::default();
         let mut all = Both::default();
+        let mut runs_seen = 0;
         for (runs, of) in
             [(&before.runs, Both::before as fn(&mut Both) -> &mut Vec<Amount>), (&after.runs, Both::after)]
         {
             for (number, run) in runs.iter().enumerate() {
-                for row in rows_of(run) {
+                for row in rows_of(runs_seen, run) {
                     let amounts = of(rows.entry(row.key.clone()).or_default());
                     amounts.resize(number, Amount::default());
                     amounts.push(Amount::of(&row));
                 }
+                runs_seen += 1;
                 let (exclusive, exclusive_ns) = (run.samples(), run.ns());
                 of(&mut all).push(Amount {
                     exclusive,
@@ -228,19 +160,44 @@ impl<K: Clone + Eq + Hash + Ord> Comparison<K> {
             }
         }
         let comparisons = rows.len();
-        let mut rows: Vec<Change<K>> =
-            rows.into_iter().map(|(key, both)| judge.change(key, &both, comparisons)).collect();
+        let rows: Vec<(K, Both, Squares)> = rows
+            .into_iter()
+            .map(|(key, both)| {
+                let squares = judge.squares(&both);
+                (key, both, squares)
+            })
+            .collect();
+        let spread = Spread::new(rows.iter().map(|(_, _, squares)| squares));
+        let change = |(key, both, squares): (K, Both, Squares)| {
+            judge.change(key, &both, spread.dispersion(&squares), comparisons)
+        };
+        let mut rows: Vec<Change<K>> = rows.into_iter().map(change).collect();
         rows.sort_by(|a, b| measure.order(a, b).then_with(|| a.key.cmp(&b.key)));
         Ok(Comparison {
             before: before.samples(),
             after: after.samples(),
             before_ns: before.ns(),
             after_ns: after.ns(),
-            scale: factor,
             measure,
-            total: judge.change((), &all, 1),
+            total: judge.change((), &all, Spread::default().dispersion(&judge.squares(&all)), 1),
+            factor,
             rows,
         })
+    }
+}
+
+impl Comparison<NodeId> {
+    /// Compares two sides by the nodes of their call trees: by the samples in a node and below it.
+    ///
+    /// # Errors
+    /// [`ScaleError`] where they cannot be made comparable.
+    pub fn of_nodes(
+        names: &Names,
+        sides: (&Side, &Side),
+        scale: &Scale,
+        together: &Together,
+    ) -> Result<Comparison<NodeId>, ScaleError> {
+        Comparison::of_rows(names, sides, scale, Measure::Inclusive, |number, run| together.rows(number, run))
     }
 }
 
@@ -311,46 +268,43 @@ impl Measure {
 
 /// Says what a change is worth.
 struct Judge {
-    scale: f64,
     measure: Measure,
-    weights: [Vec<f64>; 2],
+    factor: Factor,
     /// The time of all samples of both sides, that of the first scaled.
     totals: [f64; 2],
 }
 
 impl Judge {
-    fn change<K>(&self, key: K, both: &Both, comparisons: usize) -> Change<K> {
+    fn change<K>(&self, key: K, both: &Both, dispersion: Dispersion, comparisons: usize) -> Change<K> {
         let (before, after) = (Amount::sum(&both.before), Amount::sum(&both.after));
-        let counts = Counts {
-            before: before.samples(self.measure),
-            after: after.samples(self.measure),
-            scale: self.scale,
-            dispersion: dispersion(&[
-                self.weighted(&both.before, &self.weights[0]),
-                self.weighted(&both.after, &self.weights[1]),
-            ]),
-        };
-        let delta = |before: i64, after: i64| after as f64 - self.scale * before as f64;
+        let (samples, ns) =
+            (|amount: Amount| amount.samples(self.measure), |amount: Amount| amount.ns(self.measure));
+        let counts = Counts::new(samples(before), samples(after), &self.factor, dispersion);
         let (overweight, responsibility) = self.weights_of(before, after);
         Change {
             key,
             before,
             after,
-            delta: delta(counts.before, counts.after),
-            delta_ns: delta(before.ns(self.measure), after.ns(self.measure)),
+            delta: samples(after) as f64 - self.factor.samples * samples(before) as f64,
+            delta_ns: ns(after) as f64 - self.factor.time * ns(before) as f64,
             interest: self.interest(overweight, responsibility, after),
             overweight,
             responsibility,
             significant: counts.differ(comparisons),
             bounds: counts.bounds(),
-            dispersion: counts.dispersion,
+            dispersion,
         }
     }
 
-    /// The counts of all runs of a side with their weights; a run that has none of it counts too.
-    fn weighted(&self, amounts: &[Amount], weights: &[f64]) -> Vec<(i64, f64)> {
-        let counts = amounts.iter().map(|amount| amount.samples(self.measure)).chain(std::iter::repeat(0));
-        counts.zip(weights.iter().copied()).collect()
+    /// How the counts of the runs differ; a run that has none of it counts too.
+    fn squares(&self, both: &Both) -> Squares {
+        let samples = |amounts: &[Amount], weights: &[f64]| -> Vec<(i64, f64)> {
+            let counts =
+                amounts.iter().map(|amount| amount.samples(self.measure)).chain(std::iter::repeat(0));
+            counts.zip(weights.iter().copied()).collect()
+        };
+        let [before, after] = &self.factor.weights;
+        Squares::new(&[samples(&both.before, before), samples(&both.after, after)])
     }
 
     /// Overweight and responsibility, as PerfView has them: of inclusive time, in percent.
@@ -361,7 +315,7 @@ impl Judge {
         if growth.abs() <= 1e-9 * all_after.abs().max(all_before.abs()) {
             return (None, None);
         }
-        let base = self.scale * before.inclusive_ns as f64;
+        let base = self.factor.time * before.inclusive_ns as f64;
         let delta = after.inclusive_ns as f64 - base;
         let is_on_both = before.inclusive_ns != 0 && after.inclusive_ns != 0 && all_before != 0.0;
         let overweight = is_on_both.then(|| 100.0 * delta / (base * (all_after / all_before - 1.0)));

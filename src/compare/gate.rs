@@ -4,8 +4,9 @@ use rustc_hash::FxHashSet;
 
 use crate::profile::{Category, Matcher};
 
-use super::change::{Change, Comparison, Measure, Scale, ScaleError};
-use super::noise::Counts;
+use super::change::{Change, Comparison, Measure};
+use super::noise::{Counts, Needed};
+use super::scale::{Scale, ScaleError};
 use super::side::{NameId, Names, Side};
 
 /// What must not grow, and by how much: `Orders.*: +5%`, `total: +2%`, `app!Parse: +1.5pp`.
@@ -47,11 +48,8 @@ pub enum Verdict {
     Passed,
     /// It grew by as much or more, and that is no chance.
     Failed,
-    /// There are too few samples to tell; each side needs about so many of it.
-    TooLittle {
-        /// The samples.
-        needed: i64,
-    },
+    /// Nobody can tell: there is too little of this.
+    TooLittle(Needed),
     /// No function of either side matches, or the second side has no samples of them.
     NotFound,
 }
@@ -116,7 +114,8 @@ impl Condition {
             return Ok(Outcome { verdict, change, growth, functions: Vec::new(), callers: Vec::new() });
         };
         let is_code = |id: &NameId| names.get(*id).is_some_and(|name| name.category != Category::Heading);
-        let wanted: FxHashSet<NameId> = names.matching(functions).into_iter().filter(is_code).collect();
+        let wanted: FxHashSet<NameId> =
+            names.matching(functions, sides).into_iter().filter(is_code).collect();
         let mut comparison = compare(&|name| wanted.contains(&name).then_some(()))?;
         let Some(change) = comparison.rows.pop() else {
             let (functions, callers) = (Vec::new(), Vec::new());
@@ -139,15 +138,11 @@ impl Condition {
     }
 
     fn judged<K>(&self, change: &Change<()>, comparison: &Comparison<K>) -> (Verdict, f64) {
-        let counts = Counts {
-            before: change.before.inclusive,
-            after: change.after.inclusive,
-            scale: comparison.scale,
-            dispersion: change.dispersion,
-        };
-        let base = comparison.scale * counts.before as f64;
+        let (before, after) = (change.before.inclusive, change.after.inclusive);
+        let counts = Counts::new(before, after, &comparison.factor, change.dispersion);
+        let base = comparison.factor.samples * before as f64;
         // In points, a growth by the limit is a larger share of what is a small part of all.
-        let all = comparison.scale * comparison.before as f64;
+        let all = comparison.factor.samples * comparison.before as f64;
         let of_base = base.max(0.5);
         let (growth, limit) = match self.limit {
             Growth::Share(limit) => (change.delta / of_base, limit),
@@ -156,14 +151,14 @@ impl Condition {
         let share = change.delta / of_base;
         let bounds = change.bounds;
         // Symbols may be missing, or the program did not run: what is gone proves nothing.
-        let verdict = if counts.after <= 0 {
+        let verdict = if after <= 0 {
             Verdict::NotFound
         } else if bounds.low >= limit {
             Verdict::Failed
         } else if bounds.high < limit {
             Verdict::Passed
         } else if counts.uncertainty() > limit {
-            Verdict::TooLittle { needed: counts.needed(limit) }
+            Verdict::TooLittle(counts.needed(limit))
         } else if share >= limit && bounds.low > 0.0 {
             Verdict::Failed
         } else {

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::profile::Category;
 
+use super::shaped::Shaped;
 use super::side::{Name, Names, Run, Step};
 use super::stable::stable;
 
@@ -42,6 +43,8 @@ const MOST: i64 = i64::MAX >> 10;
 #[derive(Deserialize)]
 struct Saved {
     seconds: Option<f64>,
+    /// Trees of older versions have none.
+    shape: Option<Shaped>,
     nodes: Vec<Node>,
 }
 
@@ -52,6 +55,8 @@ struct Node {
     /// Trees of older versions have none.
     key: Option<String>,
     module: String,
+    /// Why it has no name.
+    unnamed: Option<String>,
     category: Category,
     exclusive: i64,
     exclusive_ns: i64,
@@ -62,7 +67,8 @@ struct Node {
 /// # Errors
 /// [`SavedError`] where it is none.
 pub fn read_saved(file: impl Read, names: &mut Names) -> Result<Run, SavedError> {
-    let Saved { seconds, nodes } = serde_json::from_reader(file)?;
+    let Saved { seconds, shape, nodes } = serde_json::from_reader(file)?;
+    let has_keys = nodes.iter().all(|node| node.key.is_some());
     let mut steps = Vec::with_capacity(nodes.len());
     let (mut all_samples, mut all_ns) = (0_i64, 0_i64);
     for (number, node) in nodes.into_iter().enumerate() {
@@ -74,13 +80,16 @@ pub fn read_saved(file: impl Read, names: &mut Names) -> Result<Run, SavedError>
         if samples < 0 || ns < 0 || all_samples > MOST || all_ns > MOST {
             return Err(SavedError::Count { node: number, samples, ns });
         }
+        // Processes and unnamed code are called by what all runs have in common.
+        let is_one_of_many = node.category == Category::Heading || node.unnamed.is_some();
+        let key = node.key.unwrap_or_else(|| stable(&node.name));
         let name = names.number(Name {
-            key: node.key.unwrap_or_else(|| stable(&node.name)),
-            label: node.name,
+            label: if is_one_of_many { key.clone() } else { node.name },
+            key,
             module: node.module,
             category: node.category,
         });
         steps.push(Step { parent: node.parent, name, samples, ns });
     }
-    Ok(Run::new(steps, seconds))
+    Ok(Run { shaped: shape, has_keys, ..Run::new(steps, seconds) })
 }

@@ -5,6 +5,8 @@ use rustc_hash::FxHashMap;
 use crate::prefix_tree::{NodeId, PrefixTree};
 use crate::profile::{Arranged, Balance, CallTree, Category, Cut, Values};
 
+use super::shaped::Shaped;
+
 /// What a node of a call tree is, in every recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
@@ -26,22 +28,34 @@ pub struct NameId(pub u32);
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     names: Vec<Name>,
-    numbers: FxHashMap<String, NameId>,
+    numbers: FxHashMap<(String, Category), NameId>,
+    /// By key, code and headings apart, the first name that has it.
+    first: FxHashMap<(String, bool), NameId>,
+    /// The first name of the same key, for each.
+    same: Vec<NameId>,
 }
 
 impl Names {
-    /// The number of a name. Of several with one key, the last one's label counts: the newest run is read last.
+    /// The number of a name. Of several with one key and category, the last one's label counts: the newest run is read last.
     pub fn number(&mut self, name: Name) -> NameId {
-        if let Some(known) = self.numbers.get(&name.key) {
+        let of_key = (name.key.clone(), name.category);
+        if let Some(known) = self.numbers.get(&of_key) {
             if let Some(place) = self.names.get_mut(known.0 as usize) {
                 *place = name;
             }
             return *known;
         }
         let id = NameId(self.names.len() as u32);
-        self.numbers.insert(name.key.clone(), id);
+        let by_key = (name.key.clone(), name.category == Category::Heading);
+        self.same.push(*self.first.entry(by_key).or_insert(id));
+        self.numbers.insert(of_key, id);
         self.names.push(name);
         id
+    }
+
+    /// The first name with the same key: a method may be compiled in one run and precompiled in another, and is the same.
+    pub fn same(&self, id: NameId) -> NameId {
+        self.same.get(id.0 as usize).copied().unwrap_or(id)
     }
 
     /// A name by its number.
@@ -75,6 +89,10 @@ pub struct Run {
     pub arranged: Arranged<NameId>,
     /// How long was recorded, in seconds; `None` where nobody says.
     pub seconds: Option<f64>,
+    /// How its tree was made; `None` where nobody says.
+    pub shaped: Option<Shaped>,
+    /// Its names have keys of their own; else they were made of the labels, which may differ from build to build.
+    pub has_keys: bool,
 }
 
 impl Run {
@@ -101,7 +119,7 @@ impl Run {
             cut: Cut::default(),
             gave_up: Vec::new(),
         };
-        Run { arranged, seconds }
+        Run { arranged, seconds, shaped: None, has_keys: true }
     }
 
     /// Its samples.
@@ -112,6 +130,12 @@ impl Run {
     /// Their time in ns.
     pub fn ns(&self) -> i64 {
         self.arranged.values.total()
+    }
+
+    /// The time of a sample in ns, on average; `None` without samples or time.
+    pub fn interval(&self) -> Option<f64> {
+        let (samples, ns) = (self.samples(), self.ns());
+        (samples > 0 && ns > 0).then(|| ns as f64 / samples as f64)
     }
 }
 

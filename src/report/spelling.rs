@@ -174,7 +174,14 @@ impl<'p> Spelling<'p> {
                 return format!("thread {name}").trim_end().to_owned();
             }
             Entry::Remark(remark) => return remark.text().to_owned(),
-            Entry::Group(group) => return stable(&self.group_text(group)),
+            Entry::Group(group) => {
+                return match self.groups.get(group.0 as usize) {
+                    Some(Group { name, entry: Some(entry), .. }) if !matches!(entry, Entry::Group(_)) => {
+                        format!("{} <<{}>>", stable(name), self.key(*entry))
+                    }
+                    group => stable(group.map_or("", |group| &group.name)),
+                };
+            }
             Entry::Frame(frame) | Entry::Unnamed(frame) => self.profile.stacks.frame(frame),
         };
         let Some(frame) = frame else { return String::new() };
@@ -183,11 +190,13 @@ impl<'p> Spelling<'p> {
         let name = match &function.name {
             FunctionName::Text(name) => stable(name),
             FunctionName::Native(name) => stable(&short_name(name)),
-            FunctionName::Method(name) => stable(&name.to_string()),
+            // The runtime shares one body among many type arguments, and names it by those that came first.
+            FunctionName::Method(name) => {
+                stable(&RawName { type_args: String::new(), ..(**name).clone() }.to_string())
+            }
             FunctionName::Token(_) | FunctionName::Start(_) => return nameless(&function.module),
         };
-        let nearest = if frame.certainty == Certainty::Nearest { "~" } else { "" };
-        format!("{}!{nearest}{name}", function.module)
+        format!("{}!{name}", function.module)
     }
 
     /// Why an entry has no name; `None` for one that has.

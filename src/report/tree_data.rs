@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::compare::Shaped;
 use crate::prefix_tree::NodeId;
 use crate::profile::{Arranged, Category, Entry, Unresolved};
 
@@ -26,7 +27,8 @@ pub const JSON: Format = Format {
     needs: Needs { ends: false, lines: false, code: false },
     write: |mut out, picture: &Picture<'_>| {
         let seconds = picture.profile().seconds(picture.range);
-        write_json(&mut out, picture.arranged, picture.labels, seconds)
+        let shaped = Shaped::new(picture.shape, picture.chosen);
+        write_json(&mut out, picture.arranged, picture.labels, seconds, &shaped)
     },
 };
 
@@ -101,14 +103,16 @@ fn nodes(arranged: &Arranged) -> impl Iterator<Item = Node> {
     })
 }
 
-/// Writes the tree of a recording of so many `seconds` as JSON, a node on each line. It is never in memory as a whole.
+/// Writes the tree of a recording of so many `seconds`, which was made so, as JSON, a node on each line. It is never in memory as a whole.
 pub fn write_json(
     out: &mut impl Write,
     arranged: &Arranged,
     spelling: &Spelling<'_>,
     seconds: f64,
+    shaped: &Shaped,
 ) -> io::Result<()> {
-    write!(out, "{{\"kept\":{},\"seconds\":{seconds},\"nodes\":[", arranged.counts.total())?;
+    let (kept, shape) = (arranged.counts.total(), json_text(shaped)?);
+    write!(out, "{{\"kept\":{kept},\"seconds\":{seconds},\"shape\":{shape},\"nodes\":[")?;
     // The fields of each entry, without the braces around them.
     let mut facts: FxHashMap<Entry, String> = FxHashMap::default();
     for (index, node) in nodes(arranged).enumerate() {

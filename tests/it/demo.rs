@@ -17,6 +17,8 @@ mod code;
 mod machine;
 mod managed;
 mod random;
+
+mod rebuilt;
 mod recording;
 mod rundown;
 mod stories;
@@ -28,6 +30,7 @@ use std::path::{Path, PathBuf};
 use crate::support::command;
 use crate::support::store::{Server, files};
 use crate::synth::pdb::Function;
+use machine::Machine;
 
 /// What an `.etl` of this size must stay below, to be no burden in the repository.
 const SIZE_LIMIT: usize = 300_000;
@@ -37,14 +40,14 @@ const SYMBOLS_LIMIT: usize = 300_000;
 
 #[test]
 fn the_demo_trace_is_what_its_generator_makes() {
-    let made = recording::record();
+    let made = recording::record(Machine::FIRST);
     assert!(made.len() < SIZE_LIMIT, "{} bytes are too many for a demo", made.len());
     compare(&folder().join("demo.etl"), &made);
 }
 
 #[test]
 fn the_symbols_are_what_their_generator_makes() {
-    let (store, folder) = (symbols::store(), folder().join("symbols"));
+    let (store, folder) = (symbols::store(Machine::FIRST), folder().join("symbols"));
     let size: usize = store.values().map(Vec::len).sum();
     assert!(size < SYMBOLS_LIMIT, "{size} bytes are too many for a demo");
     if is_blessing() {
@@ -60,7 +63,7 @@ fn the_symbols_are_what_their_generator_makes() {
 #[test]
 fn pdb_addr2line_reads_the_symbols() {
     let (mut publics, mut functions, mut inlined) = (0, 0, 0);
-    for (path, made) in symbols::pdbs() {
+    for (path, made) in symbols::pdbs(Machine::FIRST) {
         let pdb = pdb_addr2line::pdb::PDB::open(std::io::Cursor::new(made.finish())).unwrap();
         let data = pdb_addr2line::ContextPdbData::try_from_pdb(pdb).unwrap();
         use pdb_addr2line::TypeFormatterFlags as Flags;

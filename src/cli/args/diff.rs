@@ -14,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   etwprof diff before.etl after.etl                      what changed, by function
   etwprof diff before.etl after.etl --by module          by module
+  etwprof diff before.etl after.etl --tree               which calls lead there
   etwprof diff before.etl after.etl -o diff.svg          draw it, too
   etwprof diff before.etl after.etl --sort overweight    as PerfView's overweight report
   etwprof diff --before a1.etl --before a2.etl --after b1.etl --after b2.etl
@@ -26,12 +27,15 @@ saved; options that choose samples and shape stacks apply to recordings only.
 Exit codes: 0 all conditions hold, 1 one does not (or the work failed), 2 wrong
 command line, 3 there is too little evidence to decide.";
 
+const USAGE: &str = "etwprof diff [OPTIONS] BEFORE AFTER
+       etwprof diff [OPTIONS] --before FILE... --after FILE...";
+
 /// Two recordings beside each other.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub(crate) struct Diff {
     /// The two recordings, or call trees saved by `convert -f json`
-    #[arg(value_name = "BEFORE AFTER", num_args = 2, required_unless_present_all = ["before", "after"])]
+    #[arg(value_names = ["BEFORE", "AFTER"], num_args = 2, required_unless_present_all = ["before", "after"])]
     pub(crate) files: Vec<PathBuf>,
 
     /// Also draw a differential flame graph: red grew, blue shrank
@@ -70,7 +74,11 @@ pub(crate) struct Diff {
     #[arg(long, value_name = "COUNT", default_value = "exclusive", help_heading = "Table")]
     pub(crate) sort: DiffSort,
 
-    /// Also show changes that chance explains
+    /// Also show where in the call tree the change lies; -n limits its branches, too
+    #[arg(long, help_heading = "Table")]
+    pub(crate) tree: bool,
+
+    /// Also show changes that chance explains, marked with ~
     #[arg(long, help_heading = "Table")]
     pub(crate) noise: bool,
 

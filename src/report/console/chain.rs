@@ -6,20 +6,25 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashSet;
+
+use crate::report::label::Label;
+use crate::report::text::{count, one_line};
+
 /// What is known of a frame of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Link {
+pub(in crate::report) struct Link {
     /// What is in it and below it.
-    pub(super) inclusive: i64,
+    pub(in crate::report) inclusive: i64,
     /// What is in it.
-    pub(super) exclusive: i64,
+    pub(in crate::report) exclusive: i64,
     /// A process, a thread or a remark: no code.
-    pub(super) heading: bool,
+    pub(in crate::report) heading: bool,
 }
 
 /// A part of a chain, by the places of its frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(in crate::report) enum Piece {
     /// A frame with a line of its own.
     Shown(usize),
     /// Frames that share one line.
@@ -29,9 +34,12 @@ pub(super) enum Piece {
 /// Fewer frames than this keep their lines: folding two saves one line, and hides two names.
 const FEWEST: usize = 3;
 
+/// A folded chain names this many modules.
+const MODULES: usize = 6;
+
 /// Folds a chain. Shown are its ends, headings with the frame below them, frames with at least `notable` of their own, and
 /// frames that pass on less than nine tenths of what the last line above passed on.
-pub(super) fn fold(chain: &[Link], notable: f64) -> Vec<Piece> {
+pub(in crate::report) fn fold(chain: &[Link], notable: f64) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut folded = 0..0;
     let mut passed_on = 0;
@@ -53,6 +61,31 @@ pub(super) fn fold(chain: &[Link], notable: f64) -> Vec<Piece> {
     }
     close(&mut pieces, folded);
     pieces
+}
+
+/// The line of folded frames: how many there are, and of which modules.
+pub(in crate::report) fn folded_text<'l>(frames: impl Iterator<Item = Label<'l>>) -> String {
+    let mut known = FxHashSet::default();
+    let (mut number, mut modules) = (0_u64, Vec::new());
+    for label in frames {
+        number += 1;
+        if let Some(module) = label.module()
+            && known.insert(module.to_owned())
+            && modules.len() < MODULES
+        {
+            modules.push(one_line(module).into_owned());
+        }
+    }
+    let mut text = format!("⋮ {} frames", count(number));
+    if !modules.is_empty() {
+        text += &format!(": {}", modules.join(", "));
+    }
+    if known.len() > modules.len() {
+        let more = known.len() - modules.len();
+        let noun = if more == 1 { "module" } else { "modules" };
+        text += &format!(" and {} more {noun}", count(more as u64));
+    }
+    text
 }
 
 /// Ends a run of frames that are not worth a line.

@@ -14,7 +14,7 @@ use super::colours::{DIM, style};
 
 /// What leads to a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(in crate::report) enum Mark {
     /// Nothing: it is the top of the tree.
     Top,
     /// One of several callees; perhaps the last.
@@ -41,7 +41,7 @@ impl Mark {
 
 /// Which levels of the tree go on below the present line; the outermost first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bars(Vec<bool>);
+pub(in crate::report) struct Bars(Vec<bool>);
 
 /// Columns of a level.
 const LEVEL: usize = 2;
@@ -52,17 +52,17 @@ const DEEPEST: usize = 200;
 
 impl Bars {
     /// How many levels there are.
-    pub(super) fn level(&self) -> usize {
+    pub(in crate::report) fn level(&self) -> usize {
         self.0.len()
     }
 
     /// Goes back to a level.
-    pub(super) fn back_to(&mut self, level: usize) {
+    pub(in crate::report) fn back_to(&mut self, level: usize) {
         self.0.truncate(level);
     }
 
     /// Goes below a line with this mark.
-    pub(super) fn below(&mut self, mark: Mark) {
+    pub(in crate::report) fn below(&mut self, mark: Mark) {
         if let Mark::Beside { last } = mark {
             self.0.push(!last);
         }
@@ -81,20 +81,20 @@ impl Bars {
     }
 
     /// The line of a node in so many columns.
-    pub(super) fn node(&self, mark: Mark, label: &Label<'_>, columns: Option<usize>) -> String {
+    pub(in crate::report) fn node(&self, mark: Mark, label: &Label<'_>, columns: Option<usize>) -> String {
         let drawn = self.drawn(mark, columns);
         let room = columns.map(|columns| columns.saturating_sub(measure_text_width(&drawn)));
         format!("{DIM}{drawn}{DIM:#}{}", name(label, room))
     }
 
     /// A line that is about other lines.
-    pub(super) fn remark(&self, mark: Mark, text: &str, columns: Option<usize>) -> String {
+    pub(in crate::report) fn remark(&self, mark: Mark, text: &str, columns: Option<usize>) -> String {
         format!("{DIM}{}{text}{DIM:#}", self.drawn(mark, columns))
     }
 }
 
 /// The name of a node in its colour, in so many columns.
-pub(super) fn name(label: &Label<'_>, columns: Option<usize>) -> String {
+pub(in crate::report) fn name(label: &Label<'_>, columns: Option<usize>) -> String {
     const INLINED: &str = " (inlined)";
     let remark = if label.inlined { INLINED } else { "" };
     let style = style(label.category);

@@ -15,10 +15,10 @@
 //!   30.0    30.0      300  └ orders!Wait
 //! ```
 
-mod chain;
+pub(super) mod chain;
 mod colours;
 mod columns;
-mod drawing;
+pub(super) mod drawing;
 mod hottest;
 mod legend;
 mod report;
@@ -27,13 +27,12 @@ use std::hash::Hash;
 use std::io::{self, Write};
 
 use console::truncate_str;
-use rustc_hash::FxHashSet;
 
 use crate::prefix_tree::NodeId;
 use crate::profile::{Arranged, Category, Metric, Node, Value};
 
 use super::label::Labels;
-use super::text::{count, one_line};
+use super::text::count;
 use chain::{Link, Piece};
 pub(super) use colours::{DIM, HEAD};
 use columns::{Amount, Columns, Leading, Numbers};
@@ -361,31 +360,15 @@ impl<E: Copy + Eq + Hash, L: Labels<E>, W: Write> Printer<'_, E, L, W> {
 
     /// One line for frames of a chain: how many there are, and of which modules.
     fn fold(&mut self, frames: &[NodeId]) -> io::Result<()> {
-        let mut known = FxHashSet::default();
-        let mut modules = Vec::new();
         let mut exclusive = Amount::default();
         for id in frames {
             let own = self.own(*id);
             exclusive.samples = exclusive.samples.saturating_add(own.samples);
             exclusive.value = exclusive.value.saturating_add(own.value);
-            let Some(node) = self.arranged.counts.node(*id) else { continue };
-            let label = self.labels.label(node.entry);
-            if let Some(module) = label.module()
-                && known.insert(module.to_owned())
-                && modules.len() < MODULES
-            {
-                modules.push(one_line(module).into_owned());
-            }
         }
-        let mut text = format!("⋮ {} frames", count(frames.len() as u64));
-        if !modules.is_empty() {
-            text += &format!(": {}", modules.join(", "));
-        }
-        if known.len() > modules.len() {
-            let more = known.len() - modules.len();
-            let noun = if more == 1 { "module" } else { "modules" };
-            text += &format!(" and {} more {noun}", count(more as u64));
-        }
+        let labels =
+            frames.iter().filter_map(|id| Some(self.labels.label(self.arranged.counts.node(*id)?.entry)));
+        let text = chain::folded_text(labels);
         let exclusive = Some(exclusive).filter(|own| own.samples != 0 && !self.options.inverted);
         self.remark(Mark::Instead, Numbers { inclusive: None, exclusive }, &text)
     }
@@ -446,9 +429,6 @@ impl<E: Copy + Eq + Hash, L: Labels<E>, W: Write> Printer<'_, E, L, W> {
 
 /// Frames with this exclusive share, in percent, are never folded.
 const NOTABLE: f64 = 1.0;
-
-/// A folded chain names this many modules.
-const MODULES: usize = 6;
 
 #[cfg(test)]
 #[path = "tests.rs"]

@@ -1,48 +1,59 @@
 //! What changed between two profiles: a table of the changes, as text, JSON, CSV or Markdown, what came of conditions, and a
 //! differential flame graph.
 
+mod checked;
 #[cfg(feature = "flamegraph")]
 mod graph;
+mod markdown;
+mod tree;
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::compare::{
-    Change, Comparison, Condition, Growth, Measure, Name, NameId, Names, Outcome, Run, Step, Verdict,
-};
+use crate::compare::{Change, Comparison, Measure, Name, NameId, Names, Run, Shaped, Step};
 use crate::profile::{Arranged, Category};
 
+pub use checked::{Checked, Grown};
 #[cfg(feature = "flamegraph")]
 pub use graph::write_graph;
+pub use markdown::write_markdown;
+pub use tree::{Branch, Tree};
 
 use super::grid::{Csv, Grid};
 use super::label::Labels;
 use super::spelling::Spelling;
-use super::table::grid_rest;
-use super::text::{cell, count, json, milliseconds, nanoseconds, one_line};
+use super::text::{cell, count, json, milliseconds, nanoseconds};
 
-/// The call tree of a recording of so many `seconds`, to be compared.
-pub fn run(arranged: &Arranged, spelling: &Spelling<'_>, seconds: f64, names: &mut Names) -> Run {
+/// The call tree of a recording of so many `seconds`, which was made so, to be compared.
+pub fn run(
+    arranged: &Arranged,
+    spelling: &Spelling<'_>,
+    seconds: f64,
+    shaped: Shaped,
+    names: &mut Names,
+) -> Run {
     let mut known = rustc_hash::FxHashMap::default();
     let steps: Vec<Step> = arranged
         .counts
         .nodes()
         .map(|(id, node)| {
             let name = *known.entry(node.entry).or_insert_with(|| {
-                let label = spelling.label(node.entry);
+                let (label, key) = (spelling.label(node.entry), spelling.key(node.entry));
+                let is_one_of_many =
+                    label.category == Category::Heading || spelling.unnamed(node.entry).is_some();
                 names.number(Name {
-                    key: spelling.key(node.entry),
+                    label: if is_one_of_many { key.clone() } else { label.text.into_owned() },
+                    key,
                     category: label.category,
                     module: spelling.module(node.entry),
-                    label: label.text.into_owned(),
                 })
             });
             let ns = arranged.values.node(id).map_or(0, |value| nanoseconds(value.exclusive()));
             Step { parent: node.parent.map(|parent| parent.0 as usize), name, samples: node.exclusive(), ns }
         })
         .collect();
-    Run::new(steps, Some(seconds))
+    Run { shaped: Some(shaped), ..Run::new(steps, Some(seconds)) }
 }
 
 /// What a row of the table is of.
@@ -70,6 +81,7 @@ impl By {
     fn key(self, names: &Names, id: NameId) -> Option<String> {
         let name = names.get(id)?;
         match self {
+            // By its key: the kind of code of a method may differ.
             By::Function => Some(name.key.clone()),
             _ if name.category == Category::Heading => None,
             By::Module if name.module.is_empty() => Some("[no module]".to_owned()),
@@ -94,8 +106,10 @@ pub struct Diff {
     pub before_runs: usize,
     /// The runs of the second side.
     pub after_runs: usize,
-    /// What everything of the first side is multiplied by to be comparable.
+    /// What samples of the first side are multiplied by to be comparable.
     pub scale: f64,
+    /// The same for time: differs from `scale` if the sides were sampled at different intervals.
+    pub scale_ns: f64,
     /// What a row is.
     pub by: By,
     /// By which samples rows are judged: `exclusive`, `inclusive` or `overweight`.
@@ -179,6 +193,12 @@ impl Row {
         }
     }
 
+    /// The same, with a `~` in front where chance explains it.
+    fn marked_growth(&self) -> String {
+        let growth = self.growth();
+        if self.significant || growth.is_empty() || self.delta == 0.0 { growth } else { format!("~{growth}") }
+    }
+
     /// What it had, scaled, in ns.
     fn scaled_ns(&self) -> i64 {
         self.after_ns.saturating_sub(self.delta_ns as i64)
@@ -221,7 +241,8 @@ impl Diff {
             after_ns: comparison.after_ns,
             before_runs,
             after_runs,
-            scale: comparison.scale,
+            scale: comparison.factor.samples,
+            scale_ns: comparison.factor.time,
             by,
             sort: match measure {
                 Measure::Exclusive => "exclusive",
@@ -259,6 +280,35 @@ impl Diff {
         self.rows.retain(|row| !is_out(row));
     }
 
+    /// What to say where no row is left.
+    fn nothing(&self) -> String {
+        let more =
+            if self.noise > 0 && self.sort != "overweight" { " by more than chance explains" } else { "" };
+        format!("no {} changed{more}", self.by.text())
+    }
+
+    /// What is to be said below the rows: what a mark means, and what is not there.
+    fn rest(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.sort != "overweight" && self.rows.iter().any(|row| row.marked_growth().starts_with('~')) {
+            lines.push("~ within noise".to_owned());
+        }
+        let rows = |number: usize| {
+            format!("… {} more {}", count(number as u64), if number == 1 { "row" } else { "rows" })
+        };
+        if self.left_out > 0 {
+            lines.push(format!("{} (-n 0 shows all)", rows(self.left_out)));
+        }
+        match (self.noise, self.sort) {
+            (0, _) => {}
+            (noise, "overweight") => {
+                lines.push(format!("{} with less than {RESPONSIBLE}% responsibility", rows(noise)));
+            }
+            (noise, _) => lines.push(format!("{} changed within noise (--noise shows them)", rows(noise))),
+        }
+        lines
+    }
+
     /// `25,123 samples (25.1 s) before, 26,200 (26.2 s) after: +4.3%`.
     fn head(&self) -> String {
         let side = |samples: i64, ns: i64, runs: usize| {
@@ -269,14 +319,25 @@ impl Diff {
             side(self.before, self.before_ns, self.before_runs),
             side(self.after, self.after_ns, self.after_runs),
         );
-        let growth = 100.0 * (self.after as f64 / (self.scale * self.before as f64) - 1.0);
-        let chance = if self.significant || growth == 0.0 { "" } else { ", within noise" };
-        let scale = match self.scale {
+        let base = self.scale_ns * self.before_ns as f64;
+        let growth = 100.0 * (self.after_ns as f64 / base - 1.0);
+        let growth = match (self.before_ns, self.after_ns) {
+            (0, 0) => "no samples".to_owned(),
+            (0, _) => "no samples before".to_owned(),
+            (_, 0) => "no samples after".to_owned(),
+            _ if self.significant || growth == 0.0 => format!("{growth:+.1}%"),
+            _ => format!("{growth:+.1}%, within noise"),
+        };
+        let scale = match self.scale_ns {
             1.0 => String::new(),
             scale => format!("; the first side counts {scale:.3} times"),
         };
-        format!("before: {before}\nafter:  {after}\ntotal:  {growth:+.1}%{chance}{scale}")
+        format!("before: {before}\nafter:  {after}\ntotal:  {growth}{scale}")
     }
+}
+
+fn percent(number: Option<f64>) -> String {
+    number.map_or(String::new(), |number| format!("{number:.0}%"))
 }
 
 fn change_ms(ns: f64) -> String {
@@ -288,18 +349,22 @@ fn change_ms(ns: f64) -> String {
     }
 }
 
-/// Writes a table. With the `width` of a terminal the lines end there.
-pub fn write(out: &mut impl Write, diff: &Diff, width: Option<usize>) -> io::Result<()> {
+/// Writes a table, and the tree below it. With the `width` of a terminal the lines end there.
+pub fn write(out: &mut impl Write, diff: &Diff, tree: Option<&Tree>, width: Option<usize>) -> io::Result<()> {
+    write_table(out, diff, width)?;
+    let Some(tree) = tree else { return Ok(()) };
+    writeln!(out)?;
+    tree.write(out, width)
+}
+
+fn write_table(out: &mut impl Write, diff: &Diff, width: Option<usize>) -> io::Result<()> {
     writeln!(out, "{}\n", diff.head())?;
     if diff.rows.is_empty() {
-        let more = if diff.noise > 0 { " by more than chance explains" } else { "" };
-        writeln!(out, "no {} changed{more}", diff.by.text())?;
+        writeln!(out, "{}", diff.nothing())?;
     } else if diff.sort == "overweight" {
         let heads = ["interest", "overweight", "resp %", "change ms", "before ms", "after ms"];
         let mut grid = Grid::new(heads, diff.by.text());
         for row in &diff.rows {
-            let percent =
-                |number: Option<f64>| number.map_or(String::new(), |number| format!("{number:.0}%"));
             let cells = [
                 row.interest.to_string(),
                 percent(row.overweight),
@@ -316,7 +381,7 @@ pub fn write(out: &mut impl Write, diff: &Diff, width: Option<usize>) -> io::Res
         for row in &diff.rows {
             let cells = [
                 change_ms(row.delta_ns),
-                row.growth(),
+                row.marked_growth(),
                 milliseconds(row.scaled_ns() / 100),
                 milliseconds(row.after_ns / 100),
             ];
@@ -324,26 +389,25 @@ pub fn write(out: &mut impl Write, diff: &Diff, width: Option<usize>) -> io::Res
         }
         grid.write(out, width)?;
     }
-    grid_rest(out, diff.left_out)?;
-    let (count, rows) = (count(diff.noise as u64), if diff.noise == 1 { "row" } else { "rows" });
-    match (diff.noise, diff.sort) {
-        (0, _) => Ok(()),
-        (_, "overweight") => {
-            writeln!(out, "… {count} more {rows} with less than {RESPONSIBLE}% responsibility")
-        }
-        _ => writeln!(out, "… {count} more {rows} changed within noise (--noise shows them)"),
-    }
+    diff.rest().iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
-/// Writes a table as JSON, with what came of conditions.
-pub fn write_json(out: &mut impl Write, diff: &Diff, conditions: &[Checked]) -> io::Result<()> {
+/// Writes a table as JSON, with what came of conditions and the tree.
+pub fn write_json(
+    out: &mut impl Write,
+    diff: &Diff,
+    conditions: &[Checked],
+    tree: Option<&Tree>,
+) -> io::Result<()> {
     #[derive(Serialize)]
     struct Whole<'d> {
         #[serde(flatten)]
         diff: &'d Diff,
         conditions: &'d [Checked],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tree: Option<&'d Tree>,
     }
-    json(out, &Whole { diff, conditions })
+    json(out, &Whole { diff, conditions, tree })
 }
 
 /// Writes the rows of a table as CSV, with a head.
@@ -371,146 +435,6 @@ pub fn write_csv(out: &mut impl Write, diff: &Diff) -> io::Result<()> {
         csv.row(&Row { name, module, ..row.clone() })?;
     }
     csv.finish()
-}
-
-/// Writes a summary in Markdown, as build servers show it.
-pub fn write_markdown(out: &mut impl Write, diff: &Diff, conditions: &[Checked]) -> io::Result<()> {
-    let failed = conditions.iter().filter(|checked| checked.verdict != "passed").count();
-    let verdict = match (conditions.len(), failed) {
-        (0, _) => "CPU time compared".to_owned(),
-        (_, 0) => "CPU time: all conditions hold".to_owned(),
-        (all, failed) => format!("CPU time: {failed} of {all} conditions do not hold"),
-    };
-    writeln!(out, "### {verdict}\n")?;
-    for line in diff.head().lines() {
-        writeln!(out, "- {line}")?;
-    }
-    if !conditions.is_empty() {
-        writeln!(out, "\n| condition | verdict | |\n|---|---|---|")?;
-        for checked in conditions {
-            let (condition, reason) = (code(&checked.condition), code(&checked.reason));
-            writeln!(out, "| {condition} | {} | {reason} |", checked.verdict)?;
-        }
-    }
-    if diff.rows.is_empty() {
-        return writeln!(out, "\nNo {} changed by more than chance explains.", diff.by.text());
-    }
-    writeln!(
-        out,
-        "\n| change ms | change | before ms | after ms | {} |\n|--:|--:|--:|--:|---|",
-        diff.by.text()
-    )?;
-    for row in &diff.rows {
-        writeln!(
-            out,
-            "| {} | {} | {} | {} | {} |",
-            change_ms(row.delta_ns),
-            row.growth(),
-            milliseconds(row.scaled_ns() / 100),
-            milliseconds(row.after_ns / 100),
-            code(&row.name)
-        )?;
-    }
-    match diff.noise {
-        0 => Ok(()),
-        noise => writeln!(out, "\n{} more changed within noise.", count(noise as u64)),
-    }
-}
-
-/// A name as code in a cell of Markdown: no text ends the code or the cell.
-fn code(text: &str) -> String {
-    let text = one_line(text).replace('`', "'").replace('|', "\\|");
-    format!("`{text}`")
-}
-
-/// A condition, and what came of it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Checked {
-    /// As it was typed.
-    pub condition: String,
-    /// `passed`, `failed`, `too_little` or `not_found`.
-    pub verdict: &'static str,
-    /// Why, in words.
-    pub reason: String,
-    /// The growth in percent, or in percentage points where the condition is in those.
-    pub growth: f64,
-    /// The functions that grew most.
-    pub functions: Vec<Grown>,
-    /// The callers whose calls grew most.
-    pub callers: Vec<Grown>,
-}
-
-/// What grew.
-#[derive(Clone, Debug, Serialize)]
-pub struct Grown {
-    /// What it is.
-    pub name: String,
-    /// By how much, in ns.
-    pub delta_ns: f64,
-}
-
-impl Checked {
-    /// Says what came of a condition.
-    pub fn new(names: &Names, condition: &Condition, outcome: &Outcome) -> Checked {
-        let grown = |rows: &[Change]| {
-            let of = |row: &Change| {
-                Some(Grown { name: names.get(row.key)?.label.clone(), delta_ns: row.delta_ns })
-            };
-            rows.iter().filter_map(of).collect::<Vec<_>>()
-        };
-        let (functions, callers) = (grown(&outcome.functions), grown(&outcome.callers));
-        let verdict = match outcome.verdict {
-            Verdict::Passed => "passed",
-            Verdict::Failed => "failed",
-            Verdict::TooLittle { .. } => "too_little",
-            Verdict::NotFound => "not_found",
-        };
-        let reason = reason(condition, outcome, &functions, &callers);
-        let (condition, growth) = (condition.text.clone(), 100.0 * outcome.growth);
-        Checked { condition, verdict, reason, growth, functions, callers }
-    }
-}
-
-fn reason(condition: &Condition, outcome: &Outcome, functions: &[Grown], callers: &[Grown]) -> String {
-    let Some(change) = &outcome.change else { return "no function matches".to_owned() };
-    let row = Row::new(String::new(), String::new(), change, Measure::Inclusive);
-    let (unit, limit) = match condition.limit {
-        Growth::Share(limit) => ("%", 100.0 * limit),
-        Growth::Points(limit) => (" percentage points", 100.0 * limit),
-    };
-    let (before, after) = (milliseconds(row.scaled_ns() / 100), milliseconds(row.after_ns / 100));
-    let mut text = match row.before {
-        0 => format!("new: {after} ms"),
-        _ => format!("{:+.1}{unit}: {before} ms to {after} ms", 100.0 * outcome.growth),
-    };
-    if let (Some(low), Some(high)) = (row.percent_low, row.percent_high) {
-        text += &format!(" (with 99% confidence {low:+.1}% to {high:+.1}%)");
-    }
-    match outcome.verdict {
-        Verdict::TooLittle { needed } => {
-            let fewer = change.before.inclusive.min(change.after.inclusive);
-            text += &format!(
-                "; too few samples to tell +{limit}{unit}: {} on the smaller side, about {} are needed on each",
-                count(fewer.max(0) as u64),
-                count(needed.max(0) as u64)
-            );
-        }
-        Verdict::Failed => {
-            let list = |rows: &[Grown]| {
-                let one = |row: &Grown| format!("{} {} ms", one_line(&row.name), change_ms(row.delta_ns));
-                rows.iter().map(one).collect::<Vec<_>>().join(", ")
-            };
-            if !functions.is_empty() {
-                text += &format!("; grew: {}", list(functions));
-            }
-            if !callers.is_empty() {
-                text += &format!("; called by: {}", list(callers));
-            }
-        }
-        Verdict::NotFound => text += "; the second side has none of it: are its symbols missing?",
-        Verdict::Passed => {}
-    }
-    text
 }
 
 impl By {

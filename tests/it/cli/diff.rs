@@ -1,5 +1,7 @@
 //! `etwprof diff`, as a user and a build run it.
 
+mod saved;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::command::{Output, etwprof};
+use crate::synth::kernel::perfinfo;
 use crate::synth::{Etl, Process, START, Thread, clr};
 
 const MS: i64 = 10_000;
@@ -60,15 +63,19 @@ fn tree(load: i64, part: i64) -> String {
 
 /// A build of a program: where its code is, the ids of this run, and how often each method runs.
 fn build(code: u64, pid: u32, closure: u32, samples: [i64; 3]) -> Vec<u8> {
+    sampled_every(MS, code, pid, closure, samples)
+}
+
+/// The same, sampled at this interval in 100 ns.
+fn sampled_every(interval: i64, code: u64, pid: u32, closure: u32, samples: [i64; 3]) -> Vec<u8> {
     let (load, save, local) = ("Load", "Save", format!("<Main>b__{closure}_1"));
     let types = ["App.Orders", "App.Orders", &format!("App.Orders+<>c__DisplayClass{closure}_0")];
     let methods = [load, save, &local];
     let start = |number: usize| code + 0x1000 * number as u64;
-    let mut etl = Etl::new().event(0, START + 1, Process::dc_start(pid, "app.exe")).event(
-        0,
-        START + 1,
-        Thread::dc_start(pid, pid + 1),
-    );
+    let mut etl = Etl::new()
+        .event(0, START, perfinfo::collection_start(interval as u32))
+        .event(0, START + 1, Process::dc_start(pid, "app.exe"))
+        .event(0, START + 1, Thread::dc_start(pid, pid + 1));
     for (number, (of, method)) in types.into_iter().zip(methods).enumerate() {
         let name = [of, method, "void (int32)"];
         etl =
@@ -79,7 +86,7 @@ fn build(code: u64, pid: u32, closure: u32, samples: [i64; 3]) -> Vec<u8> {
         for _ in 0..samples {
             etl =
                 etl.sampled(0, time, pid, pid + 1, &[start(number) + 0x10 + code % 0x100, start(0) + 0x700]);
-            time += MS;
+            time += interval;
         }
     }
     etl.finish()
@@ -135,6 +142,54 @@ fn methods_meet_across_builds() {
     assert_eq!(rest, [(300, 300), (500, 500)]);
     let text = diff(&[&before, &after, "-q"]).success();
     assert!(text.text().contains("+200.0  +100.0%      200.0     400.0  "), "{}", text.text());
+}
+
+/// As a build would use it, by recordings: a steady program passes, and one that got slower by 10 % does not.
+#[test]
+fn recordings_pass_or_fail_a_gate() {
+    let files = Files::new();
+    let main = files.put("main.etl", build(0x7ff8_1000_0000, 40, 3, [9_000, 5_000, 2_000]));
+    let steady = files.put("steady.etl", build(0x7ff9_8765_4000, 96, 12, [9_050, 4_940, 2_030]));
+    let slower = files.put("slower.etl", build(0x7ff9_8765_4000, 96, 12, [9_900, 5_000, 2_000]));
+    let few = files.put("few.etl", build(0x7ff9_8765_4000, 96, 12, [905, 494, 203]));
+    let gate = |after: &str, more: &[&str]| {
+        diff(&[&[main.as_str(), after, "-q", "--fail-if", "*.Load: +5%"], more].concat())
+    };
+    let passed = gate(&steady, &[]);
+    assert_eq!(passed.code, 0, "{}", passed.stderr);
+    assert!(
+        passed.text().contains("no function changed by more than chance explains\n"),
+        "{}",
+        passed.text()
+    );
+    // All stacks begin with `Load`, so that all samples are below it.
+    let failed = gate(&slower, &["--fail-if", "total: +5%", "--tree"]);
+    assert_eq!(failed.code, 1, "{}", failed.stderr);
+    assert!(
+        failed.stderr.contains("--fail-if 'total: +5%': +5.6%: 16,000.0 ms to 16,900.0 ms"),
+        "{}",
+        failed.stderr
+    );
+    assert!(failed.stderr.contains("; grew: ") && failed.stderr.contains("Load +900.0 ms; called by: "));
+    assert!(failed.text().contains("   +900.0  +10.0%    9,000.0   9,900.0  "), "{}", failed.text());
+    let undecided = gate(&few, &["--scale", "time"]);
+    assert_eq!(undecided.code, 3, "{}", undecided.stderr);
+    assert!(undecided.stderr.contains("too few samples to tell +5%"), "{}", undecided.stderr);
+}
+
+/// The same program, with four times as many samples of a quarter of the time.
+#[test]
+fn another_interval_is_no_change() {
+    let files = Files::new();
+    let coarse = files.put("coarse.etl", build(0x7ff8_1000_0000, 40, 3, [500, 300, 200]));
+    let fine = sampled_every(MS / 4, 0x7ff8_1000_0000, 40, 3, [2_000, 1_200, 800]);
+    let fine = files.put("fine.etl", fine);
+    let output = diff(&[&coarse, &fine, "-q"]).success();
+    let expected = "before: 1,000 samples, 1,000.0 ms\nafter:  4,000 samples, 1,000.0 ms\ntotal:  +0.0%\n";
+    assert!(output.text().starts_with(expected), "{}", output.text());
+    let json = json(&[&coarse, &fine]);
+    assert_eq!((json["scale"].as_f64(), json["scale_ns"].as_f64()), (Some(4.0), Some(1.0)));
+    assert!(json["rows"].as_array().unwrap().iter().all(|row| row["delta"] == 0.0 && row["delta_ns"] == 0.0));
 }
 
 #[test]

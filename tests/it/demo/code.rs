@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::machine::{self, Module};
+use super::machine::{self, Machine, Module};
 use super::managed::{self, Body};
 use super::random::{Random, hash};
 use super::stories::Stories;
@@ -15,6 +15,7 @@ const HOT_PLACES: u64 = 5;
 
 /// All code of the machine.
 pub(super) struct Code {
+    pub machine: Machine,
     modules: HashMap<&'static str, &'static Module>,
     functions: HashMap<&'static str, (u32, u32)>,
     pub bodies: Vec<Body>,
@@ -27,8 +28,8 @@ struct Range {
 }
 
 impl Code {
-    pub(super) fn new() -> Self {
-        let modules: HashMap<_, _> = machine::modules().map(|module| (module.stem(), module)).collect();
+    pub(super) fn new(machine: Machine) -> Self {
+        let modules: HashMap<_, _> = machine.modules().map(|module| (module.stem(), module)).collect();
         let mut functions: HashMap<&str, (u32, u32)> = HashMap::new();
         for symbol in Stories::new().functions() {
             let stem = stem(symbol);
@@ -46,7 +47,7 @@ impl Code {
             }
             functions.insert(symbol, (rva, size));
         }
-        Code { modules, functions, bodies: managed::bodies() }
+        Code { machine, modules, functions, bodies: managed::bodies(machine.slide) }
     }
 
     pub(super) fn is_kernel(&self, symbol: &str) -> bool {
@@ -101,10 +102,10 @@ fn stem(symbol: &str) -> &str {
 
 /// Where a function would lie if it were alone in its module, and its size.
 fn place(symbol: &str, module: &Module) -> (u32, u32) {
-    let number = hash(symbol);
     let code = u64::from(machine::code_size(module));
-    let size = 0x60 + (number >> 32) % 0x7A0;
-    let rva = 0x1000 + number % (code - 0x1800) / 16 * 16;
+    // Of every build the same, so that a sample is at the same byte of it, in the same inlined function.
+    let size = 0x60 + (hash(symbol) >> 32) % 0x7A0;
+    let rva = 0x1000 + module.number(symbol) % (code - 0x1800) / 16 * 16;
     (rva as u32, size as u32)
 }
 

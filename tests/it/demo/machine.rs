@@ -9,11 +9,18 @@ pub(super) struct Module {
     pub path: &'static str,
     pub base: u64,
     pub size: u32,
+    /// Another build of the same program has other code at other places.
+    build: &'static str,
 }
 
 impl Module {
     const fn new(path: &'static str, base: u64, size: u32) -> Self {
-        Module { path, base, size }
+        Module { path, base, size, build: "" }
+    }
+
+    /// A number that follows from a text and from the build.
+    pub(super) fn number(&self, text: &str) -> u64 {
+        hash(&format!("{text}{}", self.build))
     }
 
     /// `ntdll.dll`.
@@ -43,16 +50,16 @@ impl Module {
     }
 
     pub(super) fn time_date_stamp(&self) -> u32 {
-        hash(self.path) as u32 | 0x4000_0000
+        self.number(self.path) as u32 | 0x4000_0000
     }
 
     pub(super) fn checksum(&self) -> u32 {
-        self.size + (hash(self.path) >> 44) as u32
+        self.size + (self.number(self.path) >> 44) as u32
     }
 
     /// GUID, age and file name of the PDB.
     pub(super) fn pdb(&self) -> (Guid, u32, String) {
-        let (low, high) = (hash(self.path), hash(&format!("{} pdb", self.path)));
+        let (low, high) = (self.number(self.path), self.number(&format!("{} pdb", self.path)));
         let mut id = [0; 16];
         id[..8].copy_from_slice(&low.to_le_bytes());
         id[8..].copy_from_slice(&high.to_le_bytes());
@@ -75,7 +82,7 @@ pub(super) fn code_size(module: &Module) -> u32 {
     (u64::from(module.size) * 6 / 10) as u32
 }
 
-pub(super) const KERNEL: &[Module] = &[
+const KERNEL: &[Module] = &[
     Module::new(r"system32\ntoskrnl.exe", 0xFFFF_F803_5A20_0000, 0x0144_F000),
     Module::new(r"system32\hal.dll", 0xFFFF_F803_5A1F_0000, 0x0000_6000),
     Module::new(r"System32\drivers\FLTMGR.SYS", 0xFFFF_F803_5C20_0000, 0x0008_3000),
@@ -217,9 +224,9 @@ pub(super) const LENGTH: i64 = 3_000;
 pub(super) const ALWAYS: (i64, i64) = (i64::MIN, i64::MAX);
 
 pub(super) const SYSTEM: u32 = 4;
-pub(super) const ORDERS_ID: u32 = 7312;
+const ORDERS_ID: u32 = 7312;
 
-pub(super) const PROCESSES: &[Process] = &[
+const PROCESSES: &[Process] = &[
     Process { id: 0, parent: 0, name: "Idle", command_line: "", modules: &[], alive: ALWAYS, threads: &[] },
     Process {
         id: SYSTEM,
@@ -295,7 +302,63 @@ pub(super) const PROCESSES: &[Process] = &[
     },
 ];
 
-/// Every module, once.
-pub(super) fn modules() -> impl Iterator<Item = &'static Module> {
-    KERNEL.iter().chain(PROCESSES.iter().flat_map(|process| process.modules))
+/// The machine in one of its lives, with one build of its programs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Machine {
+    pub kernel: &'static [Module],
+    pub processes: &'static [Process],
+    /// By how much everything lies elsewhere than in the first life.
+    pub slide: u64,
+    /// By how much ids are greater than in the first life.
+    shift: u32,
+    /// A function that takes twice as many samples.
+    pub doubled: Option<&'static str>,
+}
+
+impl Machine {
+    /// The one of the demo.
+    pub(super) const FIRST: Machine =
+        Machine { kernel: KERNEL, processes: PROCESSES, slide: 0, shift: 0, doubled: None };
+
+    /// The same machine after its programs were built again and it was started again: every function has another RVA, every
+    /// module another base and identity, every process and thread another id. All happens as in the first life, but one
+    /// function takes twice as many samples.
+    pub(super) fn second(doubled: &'static str) -> Machine {
+        let (slide, shift) = (0x1_2340_0000, 10_000);
+        let rebuilt = |modules: &[Module]| -> &'static [Module] {
+            let module = |module: &Module| Module { base: module.base + slide, build: " again", ..*module };
+            modules.iter().map(module).collect::<Vec<_>>().leak()
+        };
+        let mut machine =
+            Machine { kernel: rebuilt(KERNEL), slide, shift, doubled: Some(doubled), ..Machine::FIRST };
+        let process = |process: &Process| Process {
+            id: machine.id(process.id),
+            parent: machine.id(process.parent),
+            modules: rebuilt(process.modules),
+            threads: process
+                .threads
+                .iter()
+                .map(|thread| Thread { id: thread.id + shift, ..*thread })
+                .collect::<Vec<_>>()
+                .leak(),
+            ..*process
+        };
+        machine.processes = PROCESSES.iter().map(process).collect::<Vec<_>>().leak();
+        machine
+    }
+
+    /// The id that a process or a thread of a process has in this life.
+    pub(super) fn id(&self, first: u32) -> u32 {
+        if first <= SYSTEM { first } else { first + self.shift }
+    }
+
+    /// The order service.
+    pub(super) fn orders(&self) -> u32 {
+        self.id(ORDERS_ID)
+    }
+
+    /// Every module, once.
+    pub(super) fn modules(&self) -> impl Iterator<Item = &'static Module> + use<> {
+        self.kernel.iter().chain(self.processes.iter().flat_map(|process| process.modules))
+    }
 }

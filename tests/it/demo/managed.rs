@@ -181,9 +181,9 @@ pub(super) struct Body {
     pub tier: u32,
 }
 
-/// All bodies, laid one after the other in the runtime's code heap.
-pub(super) fn bodies() -> Vec<Body> {
-    let mut next: u64 = 0x7FFA_F024_3000;
+/// All bodies, laid one after the other in the runtime's code heap, which lies so far from where it was.
+pub(super) fn bodies(slide: u64) -> Vec<Body> {
+    let mut next: u64 = 0x7FFA_F024_3000 + slide;
     let mut bodies = Vec::new();
     let mut lay = |method, size: u32, from, tier| {
         bodies.push(Body { method, start: next, size, from, tier });

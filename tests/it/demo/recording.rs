@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::code::{Code, Stack};
-use super::machine::{LENGTH, PROCESSES, SYSTEM};
+use super::machine::{LENGTH, Machine, SYSTEM};
 use super::random::{Random, hash};
 use super::rundown::{BEGIN, TICKS_PER_MS, Tape, at};
 use super::stories::Stories;
@@ -17,9 +17,9 @@ const FIRST_SAMPLE: i64 = 1;
 const IDLE_WEIGHT: u64 = 75;
 
 /// The file.
-pub(super) fn record() -> Vec<u8> {
-    let code = Code::new();
-    let mut tape = Tape::default();
+pub(super) fn record(machine: Machine) -> Vec<u8> {
+    let code = Code::new(machine);
+    let mut tape = Tape::new(machine);
     tape.system();
     tape.begin();
     tape.comings_and_goings();
@@ -29,7 +29,7 @@ pub(super) fn record() -> Vec<u8> {
         code: &code,
         stories: Stories::new(),
         random: Random::new(SEED),
-        threads: threads(),
+        threads: threads(machine),
         cpus: (0..CPUS).map(|_| Cpu::default()).collect(),
         fragments: Vec::new(),
     };
@@ -63,9 +63,11 @@ struct Runnable {
     story: &'static str,
 }
 
-fn threads() -> Vec<Runnable> {
-    let with_process =
-        PROCESSES.iter().flat_map(|process| process.threads.iter().map(move |thread| (process, thread)));
+fn threads(machine: Machine) -> Vec<Runnable> {
+    let with_process = machine
+        .processes
+        .iter()
+        .flat_map(|process| process.threads.iter().map(move |thread| (process, thread)));
     with_process
         .map(|(process, thread)| Runnable {
             process: process.id,
@@ -192,6 +194,12 @@ impl Sampler<'_> {
             let delay = self.random.between(110, if is_in_kernel { 4_000 } else { 180 }) as i64;
             let moves = is_in_kernel && self.random.chance(5);
             let cpu = if moves { (cpu + 1) % CPUS } else { cpu };
+            let is_doubled = self.code.machine.doubled.is_some_and(|doubled| path.last() == Some(&doubled));
+            if is_doubled && !is_in_kernel {
+                let leaf = user.first().copied().expect("it has frames");
+                self.tape.put(cpu, time + 40, Sample::new(leaf, thread).priority(priority));
+                self.fragments.push(fragment(cpu, time + 40 + delay, time + 40, false, user.clone()));
+            }
             self.fragments.push(fragment(
                 cpu,
                 time + delay,

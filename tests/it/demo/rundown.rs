@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::code::Code;
-use super::machine::{self, KERNEL, LENGTH, Module, ORDERS_ID, PROCESSES, SYSTEM};
+use super::machine::{self, LENGTH, Machine, Module, SYSTEM};
 use super::managed::{Body, METHODS};
 use super::random::hash;
 use super::stories::Stories;
@@ -27,8 +27,8 @@ pub(super) fn at(ms: i64) -> i64 {
 }
 
 /// The events so far, in no order.
-#[derive(Default)]
 pub(super) struct Tape {
+    machine: Machine,
     pub events: Vec<(u16, i64, Event)>,
     versioned: HashSet<&'static str>,
 }
@@ -37,6 +37,10 @@ pub(super) struct Tape {
 type ImageKind = fn(u32, u64, u64, &str) -> Image;
 
 impl Tape {
+    pub(super) fn new(machine: Machine) -> Tape {
+        Tape { machine, events: Vec::new(), versioned: HashSet::new() }
+    }
+
     pub(super) fn put(&mut self, cpu: u16, time: i64, event: impl Into<Event>) {
         self.events.push((cpu, time, event.into()));
     }
@@ -70,9 +74,9 @@ impl Tape {
         self.put(0, BEGIN + 40, system::extension(MASKS).by(TOOL.0, TOOL.1));
         self.put(0, BEGIN + 60, perfinfo::collection_start(INTERVAL).by(TOOL.0, TOOL.1));
         self.put(0, BEGIN + 90, system::cpu_config(2_995, 4, "DEMO-PC", 9).by(TOOL.0, TOOL.1));
-        for process in PROCESSES.iter().filter(|process| process.alive.0 < 0) {
+        for process in self.machine.processes.iter().filter(|process| process.alive.0 < 0) {
             self.put(cpu, time, describe(process, Process::dc_start));
-            for event in threads(process, Thread::dc_start) {
+            for event in threads(self.machine, process, Thread::dc_start) {
                 time += 3;
                 self.put(cpu, time, event);
             }
@@ -82,7 +86,7 @@ impl Tape {
             }
             time += 40;
         }
-        for module in KERNEL {
+        for module in self.machine.kernel {
             time += 12;
             self.image(cpu, time, Image::dc_start, 0, module);
         }
@@ -94,10 +98,10 @@ impl Tape {
         let cpu = 2;
         self.put(cpu, time, system::end_extension(MASKS));
         self.put(cpu, time + 20, perfinfo::collection_end(INTERVAL).by(TOOL.0, TOOL.1));
-        for process in PROCESSES.iter().filter(|process| process.alive.1 > LENGTH) {
+        for process in self.machine.processes.iter().filter(|process| process.alive.1 > LENGTH) {
             time += 40;
             self.put(cpu, time, describe(process, Process::dc_end));
-            for event in threads(process, Thread::dc_end) {
+            for event in threads(self.machine, process, Thread::dc_end) {
                 time += 3;
                 self.put(cpu, time, event);
             }
@@ -106,18 +110,18 @@ impl Tape {
                 self.image(cpu, time, Image::dc_end, process.id, module);
             }
         }
-        for module in KERNEL {
+        for module in self.machine.kernel {
             time += 12;
             self.image(cpu, time, Image::dc_end, 0, module);
         }
-        self.put(cpu, time + 10, image::kernel_base(KERNEL[0].base));
+        self.put(cpu, time + 10, image::kernel_base(self.machine.kernel[0].base));
         self.put(cpu, time + 20, system::rundown_complete());
         time + 20
     }
 
     /// The processes that start and end while the recording runs.
     pub(super) fn comings_and_goings(&mut self) {
-        for process in PROCESSES {
+        for process in self.machine.processes {
             if process.alive.0 > 0 {
                 self.process_start(3, at(process.alive.0), process);
             }
@@ -132,14 +136,22 @@ impl Tape {
         self.put(cpu, time, describe(process, Process::start).by(process.parent, creator));
         let mut threads = process.threads.iter();
         let main = threads.next().expect("a process has a thread");
-        self.put(cpu, time + 260, lay_out(process.id, main, Thread::start).by(process.parent, creator));
+        self.put(
+            cpu,
+            time + 260,
+            lay_out(self.machine, process.id, main, Thread::start).by(process.parent, creator),
+        );
         for module in process.modules {
             time += 900;
             self.image(cpu, time, Image::load, process.id, module);
         }
         for other in threads {
             let time = at(other.busy.0) - 3_000;
-            self.put(cpu, time, lay_out(process.id, other, Thread::start).by(process.id, main.id));
+            self.put(
+                cpu,
+                time,
+                lay_out(self.machine, process.id, other, Thread::start).by(process.id, main.id),
+            );
             let naming = thread::set_name(process.id, other.id, other.name).by(process.id, other.id);
             self.put(cpu, time + 420, naming);
         }
@@ -148,7 +160,11 @@ impl Tape {
     fn process_end(&mut self, cpu: u16, mut time: i64, process: &machine::Process) {
         let main = process.threads.first().expect("a process has a thread");
         for other in process.threads {
-            self.put(cpu, time, lay_out(process.id, other, Thread::end).by(process.id, other.id));
+            self.put(
+                cpu,
+                time,
+                lay_out(self.machine, process.id, other, Thread::end).by(process.id, other.id),
+            );
         }
         for module in process.modules {
             time += 30;
@@ -188,8 +204,9 @@ impl Tape {
     pub(super) fn compilations(&mut self, code: &Code) {
         for body in &code.bodies {
             if let Some(ms) = body.from {
-                let thread = if body.tier == 4 { 7372 } else { 7344 };
-                self.put(2, at(ms) - 800, method(body, clr::Method::load).by(ORDERS_ID, thread));
+                let thread = self.machine.id(if body.tier == 4 { 7372 } else { 7344 });
+                let orders = self.machine.orders();
+                self.put(2, at(ms) - 800, method(orders, body, clr::Method::load).by(orders, thread));
             }
         }
     }
@@ -197,16 +214,18 @@ impl Tape {
     /// The runtime's rundown after the session's end, from `time` on.
     pub(super) fn clr_rundown(&mut self, code: &Code, mut time: i64) {
         let cpu = 0;
-        let by = |event: Event| event.by(ORDERS_ID, 7388);
-        self.put(cpu, time, by(clr::dc_end_init(ORDERS_ID)));
+        let machine = self.machine;
+        let (orders, teller) = (machine.orders(), machine.id(7388));
+        let by = |event: Event| event.by(orders, teller);
+        self.put(cpu, time, by(clr::dc_end_init(orders)));
         let coreclr = r"C:\Program Files\dotnet\shared\Microsoft.NETCore.App\8.0.10\coreclr.dll";
         let command_line = r"C:\Services\Orders\orders.exe --book equities --port 7450";
-        self.put(cpu, time + 900, by(clr::runtime_dc(ORDERS_ID, command_line, coreclr)));
+        self.put(cpu, time + 900, by(clr::runtime_dc(orders, command_line, coreclr)));
         time += 1_800;
         for body in &code.bodies {
-            self.put(cpu, time, by(method(body, clr::Method::dc_end).into()));
+            self.put(cpu, time, by(method(orders, body, clr::Method::dc_end).into()));
             let map: Vec<(i32, u32)> = il_map(body);
-            self.put(cpu, time + 30, by(clr::il_to_native_map_dc_end(ORDERS_ID, method_id(body), 0, &map)));
+            self.put(cpu, time + 30, by(clr::il_to_native_map_dc_end(orders, method_id(body), 0, &map)));
             time += 160;
         }
         // Of precompiled code the runtime tells the methods that ran.
@@ -215,7 +234,7 @@ impl Tape {
             self.put(cpu, time, by(method.into()));
             time += 60;
         }
-        for module in PROCESSES.iter().flat_map(|process| process.modules) {
+        for module in self.machine.processes.iter().flat_map(|process| process.modules) {
             let (precompiled, id) = match module.stem() {
                 "System.Private.CoreLib" => (0x20, CORELIB_ID),
                 "Orders.Core" => (0, ORDERS_CORE_ID),
@@ -223,11 +242,11 @@ impl Tape {
             };
             let (guid, age, pdb) = module.pdb();
             let path = format!(r"C:\{}", module.path);
-            let event = clr::Module::dc_end(ORDERS_ID, id, &path).flags(0x8 | precompiled);
+            let event = clr::Module::dc_end(orders, id, &path).flags(0x8 | precompiled);
             self.put(cpu, time, by(event.managed_pdb(guid, age, &pdb).into()));
             time += 200;
         }
-        self.put(cpu, time, by(clr::dc_end_complete(ORDERS_ID)));
+        self.put(cpu, time, by(clr::dc_end_complete(orders)));
     }
 }
 
@@ -239,13 +258,13 @@ fn method_id(body: &Body) -> u64 {
     0x7FFA_F01E_9000 + 0x38 * (hash(body.method.key) % 0x400)
 }
 
-fn method(body: &Body, kind: fn(u32, u64, u32, [&str; 3]) -> clr::Method) -> clr::Method {
+fn method(orders: u32, body: &Body, kind: fn(u32, u64, u32, [&str; 3]) -> clr::Method) -> clr::Method {
     let source = body.method;
     let is_stub = source.class == "dynamicClass";
     let index = METHODS.iter().position(|method| method.key == source.key).expect("a method of the table");
     let token = 0x0600_0000 + if is_stub { 0 } else { 1 + u32::try_from(index).expect("few methods") };
     let flags = 0x8 | if is_stub { 0x1 } else { 0 };
-    kind(ORDERS_ID, body.start, body.size, [source.class, source.name, source.signature])
+    kind(orders, body.start, body.size, [source.class, source.name, source.signature])
         .id(method_id(body))
         .module(ORDERS_CORE_ID)
         .token(token)
@@ -267,7 +286,7 @@ fn precompiled(code: &Code, symbol: &str) -> Option<clr::Method> {
     let (rva, size) = code.function(symbol);
     let start = code.module("System.Private.CoreLib").base + u64::from(rva);
     let id = CORELIB_ID + 0x1000 + 0x20 * (hash(symbol) % 0x4000);
-    let method = clr::Method::dc_end(ORDERS_ID, start, size, [class.as_str(), name, "void  ()"]);
+    let method = clr::Method::dc_end(code.machine.orders(), start, size, [class.as_str(), name, "void  ()"]);
     Some(method.id(id).module(CORELIB_ID).token(0x0600_0000 + (hash(symbol) % 0x6000) as u32).flags(0))
 }
 
@@ -292,16 +311,16 @@ fn describe(process: &machine::Process, kind: fn(u32, &str) -> Process) -> Proce
 }
 
 /// The threads of a process; those of the idle process are one for each processor.
-fn threads(process: &machine::Process, kind: fn(u32, u32) -> Thread) -> Vec<Thread> {
+fn threads(machine: Machine, process: &machine::Process, kind: fn(u32, u32) -> Thread) -> Vec<Thread> {
     if process.id == 0 {
         return (0..4)
             .map(|cpu| kind(0, 0).affinity(1 << cpu).user_stack(0, 0).teb(0).priorities(0, 5, 0))
             .collect();
     }
-    process.threads.iter().map(|thread| lay_out(process.id, thread, kind)).collect()
+    process.threads.iter().map(|thread| lay_out(machine, process.id, thread, kind)).collect()
 }
 
-fn lay_out(process: u32, thread: &machine::Thread, kind: fn(u32, u32) -> Thread) -> Thread {
+fn lay_out(machine: Machine, process: u32, thread: &machine::Thread, kind: fn(u32, u32) -> Thread) -> Thread {
     let number = u64::from(thread.id);
     let kernel_stack = 0xFFFF_8102_0000_0000 + number * 0x8000;
     let event = kind(process, thread.id)
@@ -310,11 +329,11 @@ fn lay_out(process: u32, thread: &machine::Thread, kind: fn(u32, u32) -> Thread)
         .priorities(thread.priority, 5, 2)
         .name(thread.name);
     if process == SYSTEM {
-        return event.user_stack(0, 0).teb(0).win32_start(KERNEL[0].base + 0x0040_1000);
+        return event.user_stack(0, 0).teb(0).win32_start(machine.kernel[0].base + 0x0040_1000);
     }
     let user_stack = 0x00B3_1000_0000 + number * 0x10_0000;
     event
         .user_stack(user_stack, user_stack - 0x4000)
         .teb(0x00B3_0E00_0000 + number * 0x2000)
-        .win32_start(0x7FFB_9C6C_0000 + 0x5_A0F0)
+        .win32_start(0x7FFB_9C6C_0000 + machine.slide + 0x5_A0F0)
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::code::Code;
-use super::machine::{self, Module};
+use super::machine::{self, Machine, Module};
 use super::stories::Stories;
 use crate::support::image::{Pe, entry_points, instances, metadata, rtr_header, words};
 use crate::synth::pdb::{CODE_RVA, Compiland, Function, Inlined, Pdb};
@@ -20,14 +20,14 @@ const PRECOMPILED: &str = "System.Private.CoreLib";
 const LINES: u32 = 24;
 
 /// The files of the store by their paths in it.
-pub(super) fn store() -> BTreeMap<String, Vec<u8>> {
-    let pdbs = pdbs().into_iter().map(|(path, pdb)| (path, pdb.finish()));
-    pdbs.chain([precompiled()]).collect()
+pub(super) fn store(machine: Machine) -> BTreeMap<String, Vec<u8>> {
+    let pdbs = pdbs(machine).into_iter().map(|(path, pdb)| (path, pdb.finish()));
+    pdbs.chain([precompiled(machine)]).collect()
 }
 
 /// What they are made of.
-pub(super) fn pdbs() -> BTreeMap<String, Pdb> {
-    let code = Code::new();
+pub(super) fn pdbs(machine: Machine) -> BTreeMap<String, Pdb> {
+    let code = Code::new(machine);
     let sources = Sources::new();
     let mut functions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for symbol in Stories::new().functions() {
@@ -42,13 +42,13 @@ pub(super) fn pdbs() -> BTreeMap<String, Pdb> {
 type Placed = (&'static str, (u32, u32));
 
 /// The image of the precompiled module, with its methods and the RVAs of their code but no code.
-fn precompiled() -> (String, Vec<u8>) {
+fn precompiled(machine: Machine) -> (String, Vec<u8>) {
     const X64: u16 = 0x8664;
     const RUNTIME_FUNCTIONS: u32 = 102;
     const METHOD_ENTRY_POINTS: u32 = 103;
     const INSTANCE_ENTRY_POINTS: u32 = 109;
 
-    let code = Code::new();
+    let code = Code::new(machine);
     let mut classes: BTreeMap<(&str, &str), Vec<Placed>> = BTreeMap::new();
     for symbol in Stories::new().functions() {
         let Some(name) = symbol.strip_prefix("System.Private.CoreLib!") else { continue };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use etwprof::compare::Shaped;
 use etwprof::profile::{Detail, Entry, Grouping, Matcher, Nameless, Profile, Shape};
 use etwprof::report::calls::{self, Calls, Side};
 use etwprof::report::table::{self, By, Sort, Top};
@@ -108,7 +109,7 @@ fn the_tree_is_whole(name: &str, profile: &Profile) {
     let arranged = profile.arrange(&Shape { grouping, detail: detail(false), ..Shape::default() });
     let spelling = Spelling::new(profile, detail(false));
     let (mut json, mut csv) = (Vec::new(), Vec::new());
-    tree_data::write_json(&mut json, &arranged, &spelling, 1.5).unwrap();
+    tree_data::write_json(&mut json, &arranged, &spelling, 1.5, &Shaped::default()).unwrap();
     tree_data::write_csv(&mut csv, &arranged, &spelling).unwrap();
     let json: Value = serde_json::from_slice(&json).unwrap();
     let nodes = json["nodes"].as_array().unwrap();
