@@ -47,7 +47,8 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `cli` | the program, and all below |
+//! | `cli` | the program, and all below but `mcp` |
+//! | `mcp` | the server for assistants in the program |
 //! | `http` | symbol servers |
 //! | `live` | [`session`] and [`access`], for Windows |
 //!

@@ -22,6 +22,8 @@ mod cli {
     mod commands;
     mod diff;
     mod formats;
+    #[cfg(feature = "mcp")]
+    mod mcp;
     mod output_files;
     mod report;
     mod servers;

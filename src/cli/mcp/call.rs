@@ -243,7 +243,7 @@ fn bounded(mut value: Value) -> Value {
                 rows.truncate(keep);
             }
             Value::String(text) => {
-                let keep = text.floor_char_boundary(LARGEST / 2);
+                let keep = (0..=LARGEST / 2).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
                 let lines = text.get(keep..).unwrap_or_default().lines().count();
                 cut.insert(name.clone(), json!(lines));
                 text.truncate(keep);

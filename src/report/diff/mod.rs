@@ -220,7 +220,11 @@ impl Diff {
         let by_key: rustc_hash::FxHashMap<&str, &Name> =
             names.all().map(|(_, name)| (name.key.as_str(), name)).collect();
         let mut rows = Vec::with_capacity(comparison.rows.len());
-        for change in &comparison.rows {
+        // What only calls others has nothing of its own that could change.
+        let has_any = |change: &&Change<String>| {
+            [change.before, change.after].iter().any(|amount| amount.samples(measure) != 0)
+        };
+        for change in comparison.rows.iter().filter(has_any) {
             let (name, module) = match (by, by_key.get(change.key.as_str())) {
                 (By::Function, Some(name)) => {
                     let is_heading = name.category == Category::Heading;
