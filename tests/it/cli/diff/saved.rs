@@ -83,7 +83,7 @@ fn noise_is_marked() {
     assert!(markdown.text().contains("| +10.0 | \\~+1.1% | 900.0 | 910.0 | `app!Orders.Load` |"));
     let csv = diff(&[&before, &after, "-f", "csv", "-n", "0"]).success();
     let rows = json(&[&before, &after])["rows"].as_array().unwrap().len();
-    assert_eq!((csv.text().lines().count(), rows), (rows + 1, 4));
+    assert_eq!((csv.text().lines().count(), rows), (rows + 1, 3));
     let overweight = diff(&[&before, &after, "--sort", "overweight", "-f", "markdown"]).success();
     assert!(
         overweight
