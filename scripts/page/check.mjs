@@ -86,6 +86,7 @@ async function choices(browser, file, trace) {
 
   // A click zooms, and the back button takes it back.
   const box = (await ask(page, "boxes")).find(({ y, width }) => y === 60 && width > 100);
+  await page.locator(".window").scrollIntoViewIfNeeded();
   const window = await page.locator(".window").boundingBox();
   await page.mouse.click(window.x + box.x + 20, window.y + 1 + box.y + 8);
   same((await state(page)).zoom.length, 3, "a click zooms to the depth of its box");

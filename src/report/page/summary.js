@@ -32,7 +32,7 @@ const summary = {
       findings.append(make("li", { class: finding.kind }, text));
     }
     const notes = facts.notes.map(({ text, share, evidence, advice }) => make("details", { class: "note" },
-      make("summary", {}, make("span", { class: "share" }, shareText(share, 1)), " ", shortText(text, 400)),
+      make("summary", {}, make("b", {}, shareText(share, 1)), ` ${shortText(text, 400)}`),
       make("dl", { class: "facts" }, ...evidence.flatMap(([about, words]) =>
         [make("dt", {}, about), make("dd", {}, shortText(words, 1000))]),
       make("dt", {}, "advice"), make("dd", {}, advice))));
@@ -40,7 +40,7 @@ const summary = {
     facts.summary.forEach(([name, text]) => list.append(make("dt", {}, name), make("dd", {}, shortText(text, 400))));
     byId("summary").append(cards, strip, make("div", { class: "columns" },
       make("div", {}, make("h2", {}, "Findings"),
-        facts.findings.length + notes.length ? findings : make("p", {}, "Nothing stands out."), ...notes),
+        ...notes, facts.findings.length + notes.length ? findings : make("p", {}, "Nothing stands out.")),
       make("div", {}, make("h2", {}, "Recording"), list)), this.quality());
   },
 
