@@ -186,12 +186,15 @@ impl Search<'_> {
         let mut processes: FxHashMap<ProgramId, Cost> = FxHashMap::default();
         let mut known = FxHashMap::default();
         let mut first = evidence::FirstOfFunction::new(self.profile);
-        for sample in &self.profile.samples {
-            let runs = self.programs.of(sample);
-            let is_meant = program.is_none() || program == runs;
-            if !is_meant || !self.marked.rules(sample.stack).any(|rule| rule == number) {
+        let of_program = program.and_then(|id| self.programs.samples.get(id));
+        let all = of_program.is_none().then_some(&self.profile.samples).into_iter().flatten();
+        let chosen = of_program.into_iter().flatten();
+        let chosen = chosen.filter_map(|place| self.profile.samples.get(*place as usize));
+        for sample in chosen.chain(all) {
+            if !self.marked.rules(sample.stack).any(|rule| rule == number) {
                 continue;
             }
+            let runs = self.programs.of(sample);
             let found = *known.entry(sample.stack).or_insert_with(|| self.marked.find(sample.stack, number));
             if let Some(found) = found {
                 functions.entry(first.of(found.frame)).or_default().add(sample);

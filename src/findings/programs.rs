@@ -12,7 +12,7 @@ use crate::trace::ProcessId;
 pub struct Program {
     /// The name of the executable.
     pub name: String,
-    /// Its processes, those with samples.
+    /// Its processes, those with samples, in ascending order.
     pub processes: Vec<ProcessId>,
     /// Their samples.
     pub samples: u64,
@@ -29,8 +29,11 @@ pub(super) type ProgramId = usize;
 #[derive(Debug, Default)]
 pub(super) struct Programs {
     pub(super) all: Vec<Program>,
+    /// The samples of each, by their places in the profile.
+    pub(super) samples: Vec<Vec<u32>>,
     /// By the number of the runner.
     of: Vec<Option<ProgramId>>,
+    of_processes: FxHashMap<ProcessId, ProgramId>,
 }
 
 impl Programs {
@@ -39,7 +42,7 @@ impl Programs {
         let mut programs = Programs::default();
         let mut by_name: FxHashMap<String, ProgramId> = FxHashMap::default();
         let mut by_runner: Vec<Option<Option<ProgramId>>> = vec![None; trace.runners.len()];
-        for sample in &profile.samples {
+        for (number, sample) in (0..).zip(&profile.samples) {
             let Some(place) = by_runner.get_mut(sample.runner.0 as usize) else { continue };
             let id = *place.get_or_insert_with(|| {
                 let process = profile.runner(sample).process;
@@ -54,19 +57,22 @@ impl Programs {
                         value: 0,
                         span: (sample.time, sample.time),
                     });
+                    programs.samples.push(Vec::new());
                 }
-                let processes = &mut programs.all.get_mut(id)?.processes;
-                if !processes.contains(&process) {
-                    processes.push(process);
+                if programs.of_processes.insert(process, id).is_none() {
+                    programs.all.get_mut(id)?.processes.push(process);
                 }
                 Some(id)
             });
-            if let Some(program) = id.and_then(|id| programs.all.get_mut(id)) {
+            let Some(id) = id else { continue };
+            if let Some((program, samples)) = programs.all.get_mut(id).zip(programs.samples.get_mut(id)) {
+                samples.push(number);
                 program.samples += sample.count();
                 program.value = program.value.saturating_add(sample.value);
                 program.span.1 = sample.time;
             }
         }
+        programs.all.iter_mut().for_each(|program| program.processes.sort_unstable());
         programs.of = by_runner.into_iter().map(Option::flatten).collect();
         programs
     }
@@ -74,6 +80,11 @@ impl Programs {
     /// Whose a sample is; `None` for what interrupts the idle process.
     pub(super) fn of(&self, sample: &Sample) -> Option<ProgramId> {
         self.of.get(sample.runner.0 as usize).copied().flatten()
+    }
+
+    /// Whose a process is, if it has samples.
+    pub(super) fn of_process(&self, process: ProcessId) -> Option<ProgramId> {
+        self.of_processes.get(&process).copied()
     }
 
     pub(super) fn get(&self, id: ProgramId) -> Option<&Program> {

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::clock::Ticks;
 use crate::trace::code::BodyKind;
-use crate::trace::{Collection, ProcessId};
+use crate::trace::{Collection, Pause};
 
 use super::programs::{Program, ProgramId};
 use super::rules::{self, Kind};
@@ -59,19 +59,67 @@ const TYPES: usize = 3;
 struct Managed<'s> {
     search: &'s Search<'s>,
     program: &'s Program,
+    reported: &'s Reported,
     /// From the first to the last sample, in 100 ns.
     length: i64,
 }
 
+/// What the runtimes of a program reported while it had samples.
+#[derive(Clone, Debug, Default)]
+struct Reported {
+    pauses: Vec<Pause>,
+    collections: Vec<Collection>,
+    /// Exceptions by their type.
+    thrown: FxHashMap<u32, u64>,
+    /// Bodies that were compiled.
+    compiled: u64,
+}
+
 impl Search<'_> {
     pub(super) fn runtimes(&self) -> Vec<Finding> {
-        let programs = self.programs.all.iter().enumerate();
-        programs.flat_map(|(id, program)| self.runtime(id, program)).flatten().collect()
+        let reported = self.reported();
+        let programs = self.programs.all.iter().enumerate().zip(&reported);
+        programs.flat_map(|((id, program), reported)| self.runtime(id, program, reported)).flatten().collect()
     }
 
-    fn runtime(&self, id: ProgramId, program: &Program) -> [Option<Finding>; 4] {
+    /// By program.
+    fn reported(&self) -> Vec<Reported> {
+        let trace = &self.profile.trace;
+        let mut all = vec![Reported::default(); self.programs.all.len()];
+        let place = |process, time: Ticks| {
+            let id = self.programs.of_process(process)?;
+            let (from, to) = self.programs.get(id)?.span;
+            (from..=to).contains(&time).then_some(id)
+        };
+        let mut add = |process, time, to: &mut dyn FnMut(&mut Reported)| {
+            if let Some(reported) = place(process, time).and_then(|id| all.get_mut(id)) {
+                to(reported);
+            }
+        };
+        for pause in trace.managed.pauses.iter().filter(|pause| pause.is_for_gc) {
+            add(pause.process, pause.start, &mut |reported| reported.pauses.push(*pause));
+        }
+        for gc in &trace.managed.collections {
+            add(gc.process, gc.start, &mut |reported| reported.collections.push(*gc));
+        }
+        for thrown in &trace.managed.exceptions {
+            add(thrown.process, thrown.time, &mut |reported| {
+                *reported.thrown.entry(thrown.type_name).or_default() += 1;
+            });
+        }
+        for body in trace.code.bodies() {
+            let is_compiled =
+                matches!(body.kind, BodyKind::Jitted | BodyKind::Dynamic) && !body.flags.is_cold();
+            if let Some(loaded) = body.loaded.filter(|_| is_compiled) {
+                add(body.process, loaded, &mut |reported| reported.compiled += 1);
+            }
+        }
+        all
+    }
+
+    fn runtime(&self, id: ProgramId, program: &Program, reported: &Reported) -> [Option<Finding>; 4] {
         let (from, to) = program.span;
-        let managed = Managed { search: self, program, length: self.between(from, to).max(1) };
+        let managed = Managed { search: self, program, reported, length: self.between(from, to).max(1) };
         [managed.gc(id), managed.induced(), managed.jit(id), managed.exceptions(id)]
     }
 
@@ -83,11 +131,6 @@ impl Search<'_> {
 }
 
 impl Managed<'_> {
-    fn is_meant(&self, process: ProcessId, time: Ticks) -> bool {
-        let (from, to) = self.program.span;
-        (from..=to).contains(&time) && self.program.processes.contains(&process)
-    }
-
     fn finding(&self, kind: &'static Kind, share: f64, evidence: Vec<Evidence>) -> Finding {
         Finding { kind, program: Some(self.program.clone()), share, evidence }
     }
@@ -127,10 +170,8 @@ impl Managed<'_> {
 
     /// How many pauses, all together, and the longest, in 100 ns.
     fn pauses(&self) -> (u64, i64, i64) {
-        let pauses = self.search.profile.trace.managed.pauses.iter();
-        let meant = pauses.filter(|pause| pause.is_for_gc && self.is_meant(pause.process, pause.start));
-        let length = |end: Option<Ticks>, start| end.map(|end| self.search.between(start, end).max(0));
-        meant.filter_map(|pause| length(pause.end, pause.start)).fold(
+        let length = |pause: &Pause| Some(self.search.between(pause.start, pause.end?).max(0));
+        self.reported.pauses.iter().filter_map(length).fold(
             (0, 0, 0),
             |(count, total, longest): (u64, i64, i64), pause| {
                 (count + 1, total.saturating_add(pause), longest.max(pause))
@@ -140,8 +181,7 @@ impl Managed<'_> {
 
     fn collections(&self) -> Option<Evidence> {
         let (mut count, mut generations, mut reasons) = (0, BTreeMap::default(), BTreeMap::default());
-        let all = self.search.profile.trace.managed.collections.iter();
-        for gc in all.filter(|gc| self.is_meant(gc.process, gc.start)) {
+        for gc in &self.reported.collections {
             count += 1;
             if let Some(generation) = gc.generation {
                 *generations.entry(generation).or_default() += 1;
@@ -152,9 +192,8 @@ impl Managed<'_> {
     }
 
     fn induced(&self) -> Option<Finding> {
-        let all = self.search.profile.trace.managed.collections.iter();
         let induced: Vec<&Collection> =
-            all.filter(|gc| gc.reason.is_induced() && self.is_meant(gc.process, gc.start)).collect();
+            self.reported.collections.iter().filter(|gc| gc.reason.is_induced()).collect();
         let count = induced.len() as u64;
         if count < INDUCED.0 || self.per_second(count) < INDUCED.1 || !self.is_large() {
             return None;
@@ -171,15 +210,7 @@ impl Managed<'_> {
             return None;
         }
         let mut evidence = self.search.evidence(rules::JIT, Some(id), cost, self.program.value);
-        let bodies = self.search.profile.trace.code.bodies().iter();
-        let is_new = |time| self.program.processes.iter().any(|process| self.is_meant(*process, time));
-        let compiled = bodies.filter(|body| {
-            matches!(body.kind, BodyKind::Jitted | BodyKind::Dynamic)
-                && !body.flags.is_cold()
-                && self.program.processes.contains(&body.process)
-                && body.loaded.is_some_and(is_new)
-        });
-        let methods = compiled.count() as u64;
+        let methods = self.reported.compiled;
         if methods > 0 {
             evidence.insert(1, Evidence::Compiled { methods });
         }
@@ -188,10 +219,7 @@ impl Managed<'_> {
 
     fn exceptions(&self, id: ProgramId) -> Option<Finding> {
         let managed = &self.search.profile.trace.managed;
-        let mut types: FxHashMap<u32, u64> = FxHashMap::default();
-        for thrown in managed.exceptions.iter().filter(|thrown| self.is_meant(thrown.process, thrown.time)) {
-            *types.entry(thrown.type_name).or_default() += 1;
-        }
+        let types = &self.reported.thrown;
         let count: u64 = types.values().sum();
         let cost = self.search.costs.of(rules::EXCEPTIONS, id);
         let of_cpu = cost.value as f64 / self.program.value.max(1) as f64;
@@ -205,12 +233,8 @@ impl Managed<'_> {
             evidence = self.search.evidence(rules::EXCEPTIONS, Some(id), cost, self.program.value);
         }
         if count > 0 {
-            let mut types: Vec<(String, u64)> = types
-                .into_iter()
-                .map(|(id, count)| {
-                    (managed.exception_types.get(id as usize).cloned().unwrap_or_default(), count)
-                })
-                .collect();
+            let name = |id: &u32| managed.exception_types.get(*id as usize).cloned().unwrap_or_default();
+            let mut types: Vec<(String, u64)> = types.iter().map(|(id, count)| (name(id), *count)).collect();
             types.sort_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
             types.truncate(TYPES);
             evidence.insert(0, Evidence::Exceptions { count, per_second: self.per_second(count), types });

@@ -54,9 +54,8 @@ impl Search<'_> {
                 kind: &ONE_THREAD,
                 program: self
                     .programs
-                    .all
-                    .iter()
-                    .find(|program| program.processes.contains(&runner.process))
+                    .of_process(runner.process)
+                    .and_then(|id| self.programs.get(id))
                     .cloned(),
                 share: self.share(cost.value),
                 evidence: vec![Evidence::Thread {

@@ -43,6 +43,8 @@ impl Answers {
 
     /// The result of a call, or why there is none.
     pub(super) fn answer(&self, name: &str, arguments: &Map<String, Value>) -> Result<Value> {
+        // Of a call that a fault ended.
+        drop(served::caught());
         let tool = Tool::of(name).ok_or_else(|| anyhow!("there is no tool {name}"))?;
         if tool.name == "open" && arguments.get("files").is_none_or(|files| *files == json!([])) {
             return Ok(self.recordings());

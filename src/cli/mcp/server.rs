@@ -1,11 +1,12 @@
 //! The protocol: rmcp reads and writes messages, one thread answers calls.
 
 use std::ffi::OsString;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
     ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -41,8 +42,12 @@ pub(super) fn run(folders: Vec<PathBuf>, options: Vec<OsString>) -> Result<()> {
     let answers = thread::Builder::new().name("answers".to_owned()).spawn(move || {
         let answers = Answers::new(folders, options);
         for Call { name, arguments, answer } in asked {
+            // A fault in one answer must not take the others with it.
+            let result = panic::catch_unwind(AssertUnwindSafe(|| answers.answer(&name, &arguments)));
+            let result = result
+                .unwrap_or_else(|_| Err(anyhow!("{name} failed by a fault of etwprof; please report it")));
             // Nobody waits for the answer of a call that was cancelled.
-            let _heard_or_not = answer.send(answers.answer(&name, &arguments));
+            let _heard_or_not = answer.send(result);
         }
     });
     let answers = answers.context("cannot start a thread")?;
