@@ -3,7 +3,7 @@
 //! A recording says it in its headers ([`Recording::origin`](crate::etl::Recording::origin)), a live session asks the
 //! system. Whoever takes the events needs no more of either.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Ticks};
 use crate::event::Pointer;
 
 /// Where events come from.
@@ -23,13 +23,32 @@ pub struct Origin {
     pub volumes: Vec<(String, String)>,
     /// What did not make it to us.
     pub losses: Losses,
+    /// Where buffers are missing.
+    pub missing: Vec<Missing>,
+}
+
+/// Where events are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The processor whose events they may be; `None` for any.
+    pub processor: Option<u16>,
+    /// They were before this moment, and after whatever is there of the processor before it.
+    pub until: Ticks,
 }
 
 impl Origin {
     /// An origin of which no more is known than this.
     pub fn new(clock: Clock, machine: Machine) -> Origin {
-        let (windows, volumes, losses) = (String::new(), Vec::new(), Losses::default());
-        Origin { clock, machine, kernel: KernelSpace::default(), interval: None, windows, volumes, losses }
+        Origin {
+            clock,
+            machine,
+            kernel: KernelSpace::default(),
+            interval: None,
+            windows: String::new(),
+            volumes: Vec::new(),
+            losses: Losses::default(),
+            missing: Vec::new(),
+        }
     }
 }
 

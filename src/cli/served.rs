@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Result;
 use etwprof::Analysis;
@@ -92,7 +93,10 @@ pub(super) fn kept(
     if let Some(known) = known.flatten() {
         return Ok(known);
     }
-    let analysis = read()?;
+    let mut analysis = read()?;
+    // Windows lets nobody replace a file that is mapped.
+    let recording = analysis.recording.take().and_then(Arc::into_inner);
+    analysis.recording = recording.map(|recording| Arc::new(recording.closed()));
     with(|state| {
         state.kept.push((key, analysis.clone()));
         let over = state.kept.len().saturating_sub(KEPT);

@@ -4,9 +4,12 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
+use rustc_hash::FxHashSet;
+
 use crate::event::Ticks;
 use crate::guids::EVENT_TRACE;
 use crate::mmap::Mapped;
+use crate::origin::Missing;
 
 use super::buffer::{self, BufferHeader, Cursor};
 use super::error::{Damage, DamageKind, EtlError};
@@ -36,11 +39,13 @@ impl Deref for Bytes {
 pub struct LogFile {
     path: PathBuf,
     pub(super) bytes: Bytes,
+    size: u64,
     header: LogHeader,
     pub(super) buffers: Vec<Buffer>,
     /// What the index found wrong.
     pub(super) damage: Vec<Damage>,
     sequence_gaps: u64,
+    missing: Vec<Missing>,
 }
 
 /// A buffer of a file.
@@ -65,8 +70,9 @@ impl LogFile {
         let mut index = Index::new(&path, &bytes, &header);
         index.run();
         let Index { buffers, damage, mut sequences, .. } = index;
-        let sequence_gaps = gaps(&mut sequences);
-        Ok(LogFile { path, header, buffers, damage, sequence_gaps, bytes })
+        let (sequence_gaps, missing) = gaps(&mut sequences);
+        let size = bytes.len() as u64;
+        Ok(LogFile { path, header, buffers, damage, sequence_gaps, missing, bytes, size })
     }
 
     /// The file's path, or for a member of an archive the archive's path and the member's name.
@@ -86,12 +92,23 @@ impl LogFile {
 
     /// Its size in bytes.
     pub fn size(&self) -> u64 {
-        self.bytes.len() as u64
+        self.size
+    }
+
+    /// Lets go of the file: nothing is there to be read any more.
+    pub(super) fn close(&mut self) {
+        self.bytes = Bytes::Owned(Vec::new());
+        self.buffers = Vec::new();
     }
 
     /// Buffers that are missing between others, by their sequence numbers.
     pub fn sequence_gaps(&self) -> u64 {
         self.sequence_gaps
+    }
+
+    /// Where they are missing: at the first buffer of each processor behind them.
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
     }
 
     /// What is gone of it since it was opened.
@@ -150,7 +167,7 @@ struct Index<'a> {
     /// The log says that it holds compressed buffers, or one was met.
     compressed: bool,
     buffers: Vec<Buffer>,
-    sequences: Vec<i64>,
+    sequences: Vec<Sequence>,
     damage: Vec<Damage>,
     logger: Option<u16>,
     scratch: Vec<u8>,
@@ -280,8 +297,9 @@ impl<'a> Index<'a> {
         };
         self.logger = Some(header.logger);
         self.compressed |= header.compressed();
-        self.sequences.push(header.sequence);
-        match self.first_time(&entry) {
+        let first = self.first_time(&entry);
+        self.sequences.push(Sequence { number: header.sequence, processor: header.processor, first });
+        match first {
             Some(first) => {
                 entry.first = first;
                 self.buffers.push(entry);
@@ -353,19 +371,38 @@ impl<'a> Index<'a> {
     }
 }
 
-/// How many numbers are missing between the smallest and the largest. The header buffer's 0 does not count: a
-/// circular file starts anywhere.
-fn gaps(sequences: &mut Vec<i64>) -> u64 {
+/// How many numbers are missing between the smallest and the largest, and behind which buffers. The header buffer's 0
+/// does not count: a circular file starts anywhere.
+fn gaps(sequences: &mut Vec<Sequence>) -> (u64, Vec<Missing>) {
     if !sequences.is_empty() {
         sequences.remove(0);
     }
-    sequences.sort_unstable();
-    sequences.dedup();
-    match (sequences.first(), sequences.last()) {
-        (Some(first), Some(last)) => {
-            let span = i128::from(*last) - i128::from(*first) + 1;
-            u64::try_from(span - sequences.len() as i128).unwrap_or(0)
+    sequences.sort_by_key(|sequence| sequence.number);
+    let (mut gaps, mut missing) = (0_u64, Vec::new());
+    // After a gap, the processors that have had a buffer since.
+    let mut since: Option<FxHashSet<u16>> = None;
+    let mut last: Option<i64> = None;
+    for sequence in sequences.iter() {
+        let step =
+            last.replace(sequence.number).map_or(1, |last| i128::from(sequence.number) - i128::from(last));
+        if step > 1 {
+            gaps = gaps.saturating_add(u64::try_from(step - 1).unwrap_or(u64::MAX));
+            since = Some(FxHashSet::default());
         }
-        _ => 0,
+        if let (Some(since), Some(until)) = (&mut since, sequence.first)
+            && since.insert(sequence.processor)
+        {
+            missing.push(Missing { processor: Some(sequence.processor), until });
+        }
     }
+    (gaps, missing)
+}
+
+/// The place of a buffer among all of its session.
+#[derive(Clone, Copy, Debug)]
+struct Sequence {
+    number: i64,
+    processor: u16,
+    /// The time of its first record, if it has one.
+    first: Option<Ticks>,
 }

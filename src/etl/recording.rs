@@ -78,6 +78,12 @@ impl Recording {
         Ok(Recording { files, clock })
     }
 
+    /// The same without its events: the files are no longer held, so that they can be replaced or deleted on Windows too.
+    pub fn closed(mut self) -> Recording {
+        self.files.iter_mut().for_each(LogFile::close);
+        self
+    }
+
     /// Its files; for an archive its members.
     pub fn files(&self) -> &[LogFile] {
         &self.files
@@ -115,7 +121,8 @@ impl Recording {
             losses.buffers += u64::from(file.header().buffers_lost);
             losses.sequence_gaps = losses.sequence_gaps.saturating_add(file.sequence_gaps());
         }
-        Origin { losses, ..Origin::new(self.clock, machine) }
+        let missing = self.files.iter().flat_map(|file| file.missing().iter().copied()).collect();
+        Origin { losses, missing, ..Origin::new(self.clock, machine) }
     }
 
     /// Bytes of all files together.

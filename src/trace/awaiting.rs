@@ -64,6 +64,15 @@ impl Other {
         };
         Other { fact, tid }
     }
+
+    /// The other thread that it names.
+    pub(super) fn other(&self) -> Option<u32> {
+        match self.fact {
+            Fact::Switch(switch) => Some(switch.old_tid),
+            Fact::Ready(ready) => Some(ready.tid),
+            Fact::Counter(_) | Fact::Fault(_) => None,
+        }
+    }
 }
 
 /// What the join must know of an event to find its stack.

@@ -14,7 +14,7 @@ use crate::events::kernel::{self, Kernel, Phase, StackWalk, SysConfig};
 use crate::events::{Decoded, decode};
 use crate::guids::KERNEL_EVENT_TRACING;
 use crate::interned::Interned;
-use crate::origin::{KernelSpace, Machine, Origin};
+use crate::origin::{KernelSpace, Machine, Missing, Origin};
 use crate::sink::{Inventory, Sink};
 
 use super::Trace;
@@ -31,7 +31,7 @@ use super::lifetimes::EARLY_SECONDS;
 use super::mappings::Mappings;
 use super::merging::{Merger, Merging};
 use super::paths::Paths;
-use super::processes::{Process, ProcessId, Processes, Threads};
+use super::processes::{Process, ProcessId, Processes, ThreadId, Threads};
 use super::sample::{ANY_PROCESSOR, Context, Runner, RunnerId, Sample, Stack, StackId};
 
 /// Takes events in order of time and makes a [`Trace`] of them.
@@ -54,6 +54,7 @@ pub struct Builder {
     events: u64,
     bytes: u64,
     lost: Lost,
+    missing: Vec<Missing>,
     pub(super) before: Before,
     span: Option<(Ticks, Ticks)>,
     kernel: KernelSpace,
@@ -134,6 +135,7 @@ impl Builder {
             events: 0,
             bytes: 0,
             lost,
+            missing: origin.missing.clone(),
             before: Before::default(),
             span: None,
             kernel: origin.kernel,
@@ -291,10 +293,13 @@ impl Builder {
                 SysConfig::Paths { windows, .. } => self.paths.set_windows(windows.to_string()),
                 SysConfig::Volume { nt, dos } => self.paths.add_volume(nt.to_string(), dos.to_string()),
             },
-            Kernel::Lost(lost) => match lost {
-                kernel::Lost::Event => self.lost.events += 1,
-                kernel::Lost::Buffer | kernel::Lost::File => self.lost.buffers += 1,
-            },
+            Kernel::Lost(lost) => {
+                match lost {
+                    kernel::Lost::Event => self.lost.events += 1,
+                    kernel::Lost::Buffer | kernel::Lost::File => self.lost.buffers += 1,
+                }
+                self.missing.push(Missing { processor: None, until: event.time });
+            }
             Kernel::ProfileInterval(interval) if interval.source != 0 => {
                 let source = self.sources.entry(interval.source).or_default();
                 source.interval = interval.interval;
@@ -405,7 +410,10 @@ impl Builder {
         let mut kept = Kept::default();
         for raw in others.into_elements() {
             if let Some((_, runner, stack)) = resolver.resolve(&raw) {
-                kept.take(&raw, RunnerId(runners.number(runner)), StackId(stacks.number(stack)));
+                let runner = RunnerId(runners.number(runner));
+                let other = raw.fact.other().map(|tid| resolver.runner(tid, raw.time));
+                let other = other.map(|other| RunnerId(runners.number(other)));
+                kept.take(&raw, runner, other, StackId(stacks.number(stack)));
             }
         }
         let lost = Lost {
@@ -438,6 +446,7 @@ impl Builder {
             events: self.events,
             bytes: self.bytes,
             lost,
+            missing: self.missing,
             before: self.before,
             span: self.span,
             last_merged,
@@ -459,8 +468,7 @@ impl Resolver<'_> {
     /// The id of its process, whose event it is, and its stack; `None` if nobody wants its process.
     fn resolve<F: Owner>(&mut self, raw: &Awaiting<F>) -> Option<(u32, Runner, Stack)> {
         let tid = raw.fact.tid();
-        let thread = if tid == 0 { None } else { self.threads.at(tid, raw.time) };
-        let of_thread = thread.and_then(|thread| self.threads.pid(thread));
+        let (thread, of_thread) = self.thread(tid, raw.time);
         let pid = pid_of(raw, of_thread);
         if self.join.is_unwanted(pid) {
             return None;
@@ -469,6 +477,19 @@ impl Resolver<'_> {
         let kernel = self.join.kernel_stack(raw, self.pointer);
         let stack = Stack { kernel, user: self.join.resolved(raw.user) };
         Some((pid, Runner { process, tid, thread }, stack))
+    }
+
+    /// A thread that is only named.
+    fn runner(&mut self, tid: u32, time: Ticks) -> Runner {
+        let (thread, pid) = self.thread(tid, time);
+        let pid = if tid == 0 { 0 } else { pid.unwrap_or(NO_ID) };
+        Runner { process: self.processes.at(pid, time), tid, thread }
+    }
+
+    /// The thread with an id, and the id of its process. The idle threads are nobody.
+    fn thread(&self, tid: u32, time: Ticks) -> (Option<ThreadId>, Option<u32>) {
+        let thread = if tid == 0 { None } else { self.threads.at(tid, time) };
+        (thread, thread.and_then(|thread| self.threads.pid(thread)))
     }
 }
 

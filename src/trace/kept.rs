@@ -29,6 +29,9 @@ pub struct Stacked<F> {
     /// The thread: see [`Trace::runner`](super::Trace::runner). Its id is [`NO_ID`](crate::event::NO_ID) where neither the
     /// event nor a stack names it.
     pub runner: RunnerId,
+    /// The other thread that the event names: of a context switch the one that ran before, of a ready thread the one that
+    /// was made ready. `None` for other events.
+    pub other: Option<RunnerId>,
     /// Its stack: see [`Trace::stack`](super::Trace::stack).
     pub stack: StackId,
     /// The processor.
@@ -47,13 +50,25 @@ pub struct CounterSource {
 }
 
 impl Kept {
-    pub(super) fn take(&mut self, raw: &Awaiting<Other>, runner: RunnerId, stack: StackId) {
+    pub(super) fn take(
+        &mut self,
+        raw: &Awaiting<Other>,
+        runner: RunnerId,
+        other: Option<RunnerId>,
+        stack: StackId,
+    ) {
         let (time, processor) = (raw.time, raw.processor);
         match raw.fact.fact {
-            Fact::Switch(fact) => self.switches.push(Stacked { time, runner, stack, processor, fact }),
-            Fact::Ready(fact) => self.readied.push(Stacked { time, runner, stack, processor, fact }),
-            Fact::Counter(fact) => self.counted.push(Stacked { time, runner, stack, processor, fact }),
-            Fact::Fault(fact) => self.faults.push(Stacked { time, runner, stack, processor, fact }),
+            Fact::Switch(fact) => {
+                self.switches.push(Stacked { time, runner, other, stack, processor, fact });
+            }
+            Fact::Ready(fact) => {
+                self.readied.push(Stacked { time, runner, other, stack, processor, fact });
+            }
+            Fact::Counter(fact) => {
+                self.counted.push(Stacked { time, runner, other, stack, processor, fact });
+            }
+            Fact::Fault(fact) => self.faults.push(Stacked { time, runner, other, stack, processor, fact }),
         }
     }
 }

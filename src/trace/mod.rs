@@ -27,6 +27,7 @@ mod recent;
 mod sample;
 mod space;
 mod texts;
+pub mod waits;
 
 use std::collections::BTreeMap;
 
@@ -34,7 +35,7 @@ use rustc_hash::FxHashSet;
 
 use crate::clock::{Clock, Ticks};
 use crate::event::NO_ID;
-use crate::origin::{KernelSpace, Machine};
+use crate::origin::{KernelSpace, Machine, Missing};
 use crate::prefix_tree::PrefixTree;
 pub use accounting::Lost;
 pub use awaiting::Keep;
@@ -100,6 +101,8 @@ pub struct Trace {
     pub bytes: u64,
     /// What was lost.
     pub lost: Lost,
+    /// Where buffers are missing, and where a live session reported a loss.
+    pub missing: Vec<Missing>,
     /// From where it is known what ran before.
     pub before: Before,
     /// The times of the first and the last event.

@@ -119,6 +119,7 @@ mod trace {
     mod lifetimes;
     mod merging;
     mod repair;
+    mod waits;
 }
 
 mod viewers {

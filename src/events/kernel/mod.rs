@@ -11,6 +11,7 @@ mod process;
 mod stack_walk;
 mod system;
 mod thread;
+mod wait_reason;
 
 pub use block::sid_text;
 pub use image::{Image, ImageId};
@@ -20,6 +21,7 @@ pub use process::Process;
 pub use stack_walk::{Frames, StackWalk, own_stack};
 pub use system::{Cpu, Lost, SysConfig};
 pub use thread::{ContextSwitch, ReadyThread, Thread, ThreadName};
+pub use wait_reason::{Leaving, WaitReason};
 
 use crate::event::Event;
 

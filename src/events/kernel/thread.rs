@@ -78,11 +78,11 @@ pub struct ContextSwitch {
     pub new_priority: i8,
     /// The old thread's priority.
     pub old_priority: i8,
-    /// Why the old thread waits.
+    /// Why the old thread left: see [`ContextSwitch::reason`].
     pub old_wait_reason: u8,
     /// 0 if it waits in kernel mode, 1 in user mode.
     pub old_wait_mode: u8,
-    /// The state that the old thread is in now: 1 ready, 5 waiting.
+    /// The state that the old thread is in now: see [`ContextSwitch::leaving`].
     pub old_state: u8,
     /// How long the new thread had waited, in clock interrupts.
     pub new_wait_time: u32,
@@ -122,6 +122,13 @@ pub struct ReadyThread {
     pub adjust_increment: i8,
     /// 1 readied from a DPC, 2 its kernel stack was swapped out, 4 its process was.
     pub flags: u8,
+}
+
+impl ReadyThread {
+    /// True if a deferred procedure call made it ready, on the back of whatever thread ran there.
+    pub fn is_from_interrupt(&self) -> bool {
+        self.flags & 1 != 0
+    }
 }
 
 pub(super) fn decode_ready(event: &Event<'_>) -> Option<ReadyThread> {

@@ -1,0 +1,203 @@
+//! What threads did while they did not run: for each thread its states in time, from context switches and from the events
+//! of threads that are made ready ([`Keep`](super::Keep)).
+//!
+//! What is known, and how:
+//!
+//! - The states cover the time in which context switches were recorded, and of that the life of the thread. Their lengths
+//!   add up to it exactly.
+//! - A thread that leaves its processor ready has been pre-empted, or gave way: it waits for a processor from that moment
+//!   on. One that leaves it waiting is blocked until an event makes it ready.
+//! - A thread that comes back without such an event since it was last known, in a recording that has them, was ready all
+//!   that time; in a recording that has none, blocked.
+//! - A thread that never runs was blocked, unless samples show that it ran all the time.
+//! - Where a buffer is missing, nothing is known of its processor from the last switch before the loss to the first after
+//!   it, nor of a thread that ran on no other processor then. A switch from a thread that did not run there ends
+//!   what was believed of both.
+
+mod build;
+mod chain;
+
+use crate::clock::Ticks;
+
+use super::processes::{ProcessId, ThreadId};
+use super::{Kept, Stacked, Trace};
+use crate::events::kernel::{ContextSwitch, ReadyThread, WaitReason};
+
+pub use chain::{Chain, ChainEnd, Link};
+
+/// What a thread did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// It ran, or an interrupt ran on its back.
+    Running,
+    /// It could run, and had no processor.
+    Ready,
+    /// It waited for something.
+    Blocked,
+    /// Nothing tells.
+    Unknown,
+}
+
+/// A time in which a thread was in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The state.
+    pub state: State,
+    /// From when on.
+    pub start: Ticks,
+    /// Until when.
+    pub end: Ticks,
+    /// The processor, of a running thread.
+    pub processor: Option<u16>,
+    /// The switch by which it had left its processor: an index into [`Kept::switches`].
+    pub left: Option<u32>,
+    /// The switch by which it ran again, whose stack is where it had been: an index into [`Kept::switches`].
+    pub came: Option<u32>,
+    /// The event that made it ready: an index into [`Kept::readied`].
+    pub readied: Option<u32>,
+}
+
+impl Span {
+    /// Its length.
+    pub fn ticks(&self) -> i64 {
+        self.end.0.saturating_sub(self.start.0)
+    }
+
+    /// Why the thread had left its processor, where that is known.
+    pub fn reason(&self, kept: &Kept) -> Option<WaitReason> {
+        self.switch_out(kept).map(|switch| switch.fact.reason())
+    }
+
+    /// The switch by which it had left its processor.
+    pub fn switch_out<'k>(&self, kept: &'k Kept) -> Option<&'k Stacked<ContextSwitch>> {
+        kept.switches.get(self.left? as usize)
+    }
+
+    /// The switch by which it ran again.
+    pub fn switch_in<'k>(&self, kept: &'k Kept) -> Option<&'k Stacked<ContextSwitch>> {
+        kept.switches.get(self.came? as usize)
+    }
+
+    /// The event that made it ready.
+    pub fn readied_by<'k>(&self, kept: &'k Kept) -> Option<&'k Stacked<ReadyThread>> {
+        kept.readied.get(self.readied? as usize)
+    }
+}
+
+/// The states of one thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ThreadTimes {
+    /// Its process.
+    pub process: ProcessId,
+    /// The system's id.
+    pub tid: u32,
+    /// The thread, where the trace knows it.
+    pub thread: Option<ThreadId>,
+    /// From when on its states are looked at.
+    pub start: Ticks,
+    /// Until when.
+    pub end: Ticks,
+    /// How often it was given a processor.
+    pub switches: u64,
+    /// Its states, without a gap from `start` to `end`.
+    pub spans: Vec<Span>,
+}
+
+impl ThreadTimes {
+    /// How long it was in a state.
+    pub fn ticks(&self, state: State) -> i64 {
+        self.spans.iter().filter(|span| span.state == state).map(Span::ticks).sum()
+    }
+
+    /// Its waits, in order of time: each from when it blocked to when it ran again.
+    pub fn waits(&self) -> impl Iterator<Item = Wait> {
+        let blocked = |at: &usize| self.spans.get(*at).is_some_and(|span| span.state == State::Blocked);
+        (0..self.spans.len()).filter(blocked).filter_map(|at| self.wait(at))
+    }
+
+    /// The wait that is blocked in this span.
+    fn wait(&self, at: usize) -> Option<Wait> {
+        let blocked = *self.spans.get(at)?;
+        let next = self.spans.get(at + 1).filter(|next| next.state == State::Ready);
+        Some(Wait { blocked, ready: next.copied() })
+    }
+}
+
+/// A thread blocked, and perhaps was ready for a while before it ran again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The time in which it waited for something.
+    pub blocked: Span,
+    /// The time in which it waited for a processor then.
+    pub ready: Option<Span>,
+}
+
+impl Wait {
+    /// From when it blocked to when it ran again, or to the end of what is known.
+    pub fn ticks(&self) -> i64 {
+        self.blocked.ticks() + self.ready_ticks()
+    }
+
+    /// How long it was ready.
+    pub fn ready_ticks(&self) -> i64 {
+        self.ready.map_or(0, |ready| ready.ticks())
+    }
+
+    /// When it was over.
+    pub fn end(&self) -> Ticks {
+        self.ready.map_or(self.blocked.end, |ready| ready.end)
+    }
+}
+
+/// The states of all threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waits {
+    /// The time in which context switches were recorded.
+    pub window: (Ticks, Ticks),
+    /// The recording has events of threads that are made ready.
+    pub has_ready_events: bool,
+    /// Every thread that was there then, but for the idle ones: in the order of the trace, and then those of which only
+    /// switches tell.
+    pub threads: Vec<ThreadTimes>,
+    /// How often a switch did not fit what came before it on its processor.
+    pub contradictions: u64,
+    /// Who ran on each processor, as indices into `threads`; `None` where it is not known or nobody did.
+    processors: Vec<Vec<(Ticks, Option<u32>)>>,
+}
+
+impl Waits {
+    /// The states of the threads of a trace that keeps context switches; `None` without any.
+    pub fn new(trace: &Trace) -> Option<Waits> {
+        build::waits(trace)
+    }
+
+    /// Who ran on a processor at a moment, or began to: an index into `threads`.
+    fn running(&self, processor: u16, time: Ticks) -> Option<usize> {
+        let ran = self.processors.get(usize::from(processor))?;
+        let place = ran.partition_point(|(since, _)| *since <= time).checked_sub(1)?;
+        ran.get(place)?.1.map(|row| row as usize)
+    }
+
+    /// The thread that made another one ready: an index into `threads`. `None` where an interrupt did, or nobody knows.
+    pub fn waker(&self, trace: &Trace, ready: &Stacked<ReadyThread>) -> Option<usize> {
+        if ready.fact.is_from_interrupt() {
+            return None;
+        }
+        let runner = trace.runner(ready.runner);
+        match runner.tid {
+            0 => None,
+            crate::event::NO_ID => self.running(ready.processor, ready.time),
+            tid => self.find(runner.thread, tid),
+        }
+    }
+
+    /// A thread by its identity: an index into `threads`.
+    pub fn find(&self, thread: Option<ThreadId>, tid: u32) -> Option<usize> {
+        match thread {
+            Some(id) => self.threads.iter().position(|row| row.thread == Some(id)),
+            None => self.threads.iter().position(|row| row.thread.is_none() && row.tid == tid),
+        }
+    }
+}
