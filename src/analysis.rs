@@ -22,14 +22,16 @@ use crate::events::kernel::Kernel;
 use crate::events::{Decoded, decode};
 use crate::guids::SYSTEM_CONFIG;
 use crate::origin::{KernelSpace, Origin};
-use crate::profile::{Filter, Limit, Located, Profile};
+use crate::profile::{Filter, Limit, Located, Measure, Profile};
 use crate::symbols::resolver::{self, Symbols};
 use crate::symbols::{self, Limits, Store, StoreOptions, SymbolPath, Unnamed};
-use crate::trace::{Builder, Trace};
+use crate::trace::{Builder, Keep, Trace};
 
 /// What to make of a recording.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// What is measured.
+    pub measure: Measure,
     /// The samples to keep.
     pub filter: Filter,
     /// Where to look for symbols; `None` for the names that the recording itself has.
@@ -67,7 +69,8 @@ impl Default for Options {
         let symbols = Some(SymbolOptions::new(SymbolPath::default()));
         let (trusted, repair, addresses) = (false, false, false);
         let (jobs, memory) = (None, None);
-        Options { filter: Filter::default(), symbols, trusted, repair, addresses, jobs, memory }
+        let (measure, filter) = (Measure::default(), Filter::default());
+        Options { measure, filter, symbols, trusted, repair, addresses, jobs, memory }
     }
 }
 
@@ -214,6 +217,10 @@ fn beside(files: &[impl AsRef<Path>]) -> Vec<PathBuf> {
 impl Options {
     /// Lets a builder keep what they ask for. To be called before the first event.
     pub fn prepare(&self, builder: &mut Builder) {
+        let keep = self.measure.keep();
+        if keep != Keep::default() {
+            builder.keep(keep);
+        }
         if self.filter.include_idle {
             builder.keep_idle();
         }
@@ -225,7 +232,7 @@ impl Options {
     /// Locates the stacks of the samples to keep.
     pub fn locate(&self, trace: &Trace) -> Located {
         let limit = if self.trusted { Limit::NONE } else { Limit::of(trace) };
-        Located { addresses: self.addresses, ..Located::new(trace, &self.filter, limit) }
+        Located { addresses: self.addresses, ..Located::of(trace, &self.measure, &self.filter, limit) }
     }
 }
 

@@ -62,6 +62,13 @@ impl Clock {
         (i128::from(to.0) - i128::from(from.0)) as f64 / self.frequency as f64
     }
 
+    /// Nanoseconds since the recording's first record; negative before it.
+    pub fn nanoseconds(&self, time: Ticks) -> i64 {
+        let since = i128::from(time.0) - i128::from(self.base.0);
+        let nanoseconds = since * 1_000_000_000 / i128::from(self.frequency);
+        i64::try_from(nanoseconds).unwrap_or(if nanoseconds < 0 { i64::MIN } else { i64::MAX })
+    }
+
     /// The FILETIME of a moment: UTC, in 100 ns units since 1601.
     pub fn filetime(&self, time: Ticks) -> i64 {
         let since = i128::from(time.0) - i128::from(self.base.0);

@@ -5,11 +5,13 @@ mod filter;
 mod findings;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod measure;
 mod rights;
 mod shaping;
 mod shared;
 mod tables;
 mod view;
+mod waits;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,11 +28,13 @@ pub(crate) use filter::{Category, Filter, Samples};
 pub(crate) use findings::Findings;
 #[cfg(feature = "mcp")]
 pub(crate) use mcp::Mcp;
+pub(crate) use measure::{Measure, MetricWord};
 pub(crate) use rights::{Grant, Permissions, Revoke};
 pub(crate) use shaping::{GroupBy, Shaping};
 pub(crate) use shared::{Color, Limits, Names, Output, Reading, Symbols, Tree};
 pub(crate) use tables::{Callees, Callers, Calls, Lines, Table, Top};
 pub(crate) use view::View;
+pub(crate) use waits::{Threads, Which, WorstWaits};
 
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
 const STYLES: Styles = Styles::styled()
@@ -99,6 +103,10 @@ pub(crate) enum Command {
     Callees(Box<Callees>),
     /// Show the source lines of a function, with their samples
     Lines(Box<Lines>),
+    /// List threads by the time that they ran, were ready, and were blocked
+    Threads(Box<Threads>),
+    /// Show the longest waits: where threads slept, who made them ready, and what that one had waited for
+    Waits(Box<WorstWaits>),
     /// Show what changed between two recordings; fail if functions got slower
     Diff(Box<Diff>),
     /// Show what stands out in a recording, with evidence and advice
@@ -243,6 +251,9 @@ pub(crate) struct Convert {
 
     #[command(flatten)]
     pub(crate) output: Output,
+
+    #[command(flatten)]
+    pub(crate) measure: Measure,
 
     #[command(flatten)]
     pub(crate) shaping: Shaping,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use etwprof::Analysis;
 use etwprof::profile::{Detail, Grouping, Moment, Shape};
-use etwprof::report::format::{Content, Format, Picture};
+use etwprof::report::format::{self, Content, Format, Picture};
 use etwprof::report::{Spelling, console};
 
 use super::usage::Usage;
@@ -15,10 +15,11 @@ use super::{args, output, samples, say, strict};
 pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
     let mut view = View::new(&args.output, &args.shaping, &args.tree, &args.reading.names)?;
     args.output.check(&args.files)?;
+    view.check_metric(args.measure.metric)?;
     let filter = &args.reading.filter.samples;
     view.range = (filter.from, filter.to);
     view.chosen = args.reading.filter.chosen();
-    let analysis = samples::open(&args.files, &args.reading, view.detail, quiet)?;
+    let analysis = samples::open(&args.files, &args.reading, &args.measure, view.detail, quiet)?;
     let name = args.files.first().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy();
     let printed = view.show(&analysis, &name, quiet);
     let reading = &args.reading;
@@ -79,6 +80,19 @@ impl<'a> View<'a> {
         // A format that has a place of its own for lines has none in its names.
         let spelled = Detail { lines: spelled.lines && !format.needs.lines, ..spelled };
         Ok(View { format, path, fallback: None, shaping, range, chosen: Vec::new(), tree, detail, spelled })
+    }
+
+    /// Fails for a format of which the readers take all for CPU time.
+    fn check_metric(&self, metric: args::MetricWord) -> Result<()> {
+        if metric != args::MetricWord::Cpu && self.format.needs.ends {
+            let others = format::ALL.iter().filter(|format| !format.needs.ends).map(|format| format.name);
+            let others = others.collect::<Vec<_>>().join(", ");
+            bail!(Usage(format!(
+                "-f {} shows CPU time only; --metric takes these formats: {others}",
+                self.format.name
+            )));
+        }
+        Ok(())
     }
 
     /// The format of the result.

@@ -142,7 +142,8 @@ fn read(path: &Path, args: &args::Diff, names: &mut Names, quiet: bool) -> Resul
         say::note(format_args!("{shown}:"));
     }
     let detail = args.reading.names.options();
-    let analysis = samples::open(&[path.to_owned()], &args.reading, detail, quiet)?;
+    let analysis =
+        samples::open(&[path.to_owned()], &args.reading, &args::Measure::default(), detail, quiet)?;
     let spelling = Spelling::new(&analysis.profile, detail);
     let shape = args.shaping.shape(&analysis.profile, detail)?;
     let arranged = args.shaping.arranged(&analysis.profile, &shape, &spelling);

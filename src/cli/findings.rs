@@ -8,7 +8,7 @@ use super::{args, output, samples, strict, symbols};
 
 pub(super) fn run(args: &args::Findings, quiet: bool) -> Result<()> {
     let detail = args.reading.names.options();
-    let analysis = samples::open(&args.files, &args.reading, detail, quiet)?;
+    let analysis = samples::open(&args.files, &args.reading, &args::Measure::default(), detail, quiet)?;
     let spelling = Spelling::new(&analysis.profile, detail);
     let found = Findings::new(&analysis.profile, &analysis.symbols);
     let report = findings::Findings::new(&found, &analysis.profile, &spelling);

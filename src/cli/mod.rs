@@ -33,6 +33,7 @@ mod tables;
 mod time;
 mod usage;
 mod view;
+mod waits;
 mod words;
 
 use std::io::{self, Write};
@@ -62,6 +63,8 @@ pub(crate) fn main() -> ExitCode {
                 | Command::Callers(_)
                 | Command::Callees(_)
                 | Command::Lines(_)
+                | Command::Threads(_)
+                | Command::Waits(_)
                 | Command::Diff(_)
                 | Command::Findings(_)
                 | Command::Info(_)
@@ -105,6 +108,8 @@ fn dispatch(args: Args) -> anyhow::Result<()> {
         Some(Command::Callers(callers)) => tables::calls(&callers.calls, Side::Callers, quiet),
         Some(Command::Callees(callees)) => tables::calls(&callees.calls, Side::Callees, quiet),
         Some(Command::Lines(lines)) => tables::lines(&lines, quiet),
+        Some(Command::Threads(threads)) => waits::threads(&threads, quiet),
+        Some(Command::Waits(worst)) => waits::worst(&worst, quiet),
         Some(Command::Diff(diff)) => diff::run(&diff, quiet),
         Some(Command::Findings(findings)) => findings::run(&findings, quiet),
         Some(Command::Info(info)) => info::run(&info, quiet),

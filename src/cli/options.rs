@@ -1,9 +1,10 @@
 //! What the flags mean, checked: a command begins its work with these, and what is wrong with the line is known before.
 
 use anyhow::{Result, bail};
-use etwprof::profile::{Detail, Filter, Moment, Nameless};
+use etwprof::profile::{Detail, Filter, Measure, Measured, Moment, Nameless};
 use etwprof::symbols::find::credentials::{Credentials, netrc_file};
 use etwprof::symbols::{StoreOptions, SymbolPath};
+use etwprof::trace::{Parts, Trace};
 use etwprof::{Options, SymbolOptions};
 
 use super::usage::Usage;
@@ -85,8 +86,67 @@ impl args::Limits {
         let min_share = self.min_module_share;
         let symbols = symbols.map(|symbols| SymbolOptions { min_share, lines: detail.lines, ..symbols });
         let (trusted, repair, addresses) = (self.no_limit, self.repair_stacks, detail.addresses);
-        Options { filter, symbols, trusted, repair, addresses, jobs: self.jobs, memory: self.max_memory }
+        let (jobs, memory) = (self.jobs, self.max_memory);
+        let measure = Measure::default();
+        Options { measure, filter, symbols, trusted, repair, addresses, jobs, memory }
     }
+}
+
+impl args::Measure {
+    /// What is measured, if the flags fit together.
+    pub(super) fn checked(&self) -> Result<Measure> {
+        let measure = self.measure();
+        if measure.by_reason && !matches!(measure.what, Measured::Blocked | Measured::Wall) {
+            bail!(Usage(
+                "--by-reason: only blocked time has reasons; use it with --metric blocked or wall".to_owned()
+            ));
+        }
+        if measure.wakers && measure.what == Measured::Cpu {
+            bail!(Usage(
+                "--with-wakers: CPU time has no wakers; use it with --metric blocked, ready or wall"
+                    .to_owned()
+            ));
+        }
+        Ok(measure)
+    }
+
+    /// Fails if the recording does not have what the metric needs.
+    pub(super) fn check(&self, trace: &Trace, quiet: bool) -> Result<()> {
+        if self.metric == args::MetricWord::Cpu {
+            return Ok(());
+        }
+        check_switches(trace)?;
+        if self.with_wakers && trace.kept.readied.is_empty() {
+            say::warning(
+                "--with-wakers: the recording does not say who made threads ready; record with DISPATCHER too",
+            );
+        }
+        if !quiet {
+            warn_of_stacks(trace);
+        }
+        Ok(())
+    }
+}
+
+/// Warns if it is not known where threads went to sleep.
+pub(super) fn warn_of_stacks(trace: &Trace) {
+    if trace.kept.switches.iter().all(|switch| trace.stack(switch.stack).parts() == Parts::None) {
+        say::warning(
+            "context switches were recorded without stacks, so it is not known where threads waited; \
+             `xperf -stackwalk Profile+CSwitch+ReadyThread` records them",
+        );
+    }
+}
+
+/// Fails if a recording has no context switches, without which nothing is known of waits.
+pub(super) fn check_switches(trace: &Trace) -> Result<()> {
+    if trace.kept.switches.is_empty() {
+        bail!(
+            "the recording has no context switches, so it does not say when threads waited; record with \
+             `wpr -start CPU`, PerfView's Thread Time, or `xperf -on PROC_THREAD+LOADER+PROFILE+CSWITCH+DISPATCHER`"
+        );
+    }
+    Ok(())
 }
 
 impl args::Names {

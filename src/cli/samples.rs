@@ -4,20 +4,28 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use etwprof::Analysis;
-use etwprof::profile::{Arranged, Balance, Detail, Filter, Profile, Resolution, Unresolved};
+use etwprof::profile::{Arranged, Balance, Detail, Filter, Metric, Profile, Resolution, Unresolved};
 use etwprof::report::{count, cut_stacks, duration, filtered_out};
+use etwprof::{Analysis, Options};
 
 use super::{args, choose, load, say, strict, symbols};
 
 /// Reads a recording and names its samples, with lines if `detail` has them. Fails where there are none, or none that the
 /// filter keeps.
-pub(super) fn open(files: &[PathBuf], args: &args::Reading, detail: Detail, quiet: bool) -> Result<Analysis> {
+pub(super) fn open(
+    files: &[PathBuf],
+    args: &args::Reading,
+    measure: &args::Measure,
+    detail: Detail,
+    quiet: bool,
+) -> Result<Analysis> {
     let filter = args.filter.options()?;
     let options = args.limits.options(filter, args.symbols.options(quiet)?, detail);
+    let options = Options { measure: measure.checked()?, ..options };
     let mut analysis = load::analysis(files, &options, quiet)?;
     load::warn(&analysis);
-    if analysis.profile.balance.total == 0 {
+    measure.check(&analysis.profile.trace, quiet)?;
+    if analysis.profile.balance.total == 0 && analysis.profile.metric == Metric::CPU {
         bail!(
             "no CPU samples in {}{}; record them with `wpr -start CPU`, `PerfView collect` or the kernel's PROFILE flag \
              (`etwprof events` lists what was recorded)",
@@ -85,18 +93,22 @@ pub(super) fn close(analysis: &Analysis, arranged: &Arranged, quiet: bool) {
     if let Some(line) = managed_line(&frames) {
         say::note(line);
     }
-    say::note(closing_line(&arranged.balance, arranged.values.total()));
+    say::note(closing_line(&arranged.balance, arranged.values.total(), profile.metric));
 }
 
 /// The account of all samples, in one line.
-fn closing_line(balance: &Balance, time: i64) -> String {
+fn closing_line(balance: &Balance, time: i64, metric: Metric) -> String {
+    let of = if metric == Metric::CPU { "of CPU" } else { metric.name };
     let mut line = format!(
-        "{} samples = {} kept ({} of CPU) + {} idle",
+        "{} {} = {} kept ({} {of})",
         count(balance.total),
+        metric.samples,
         count(balance.kept),
         cpu(time),
-        count(balance.idle)
     );
+    if metric == Metric::CPU || balance.idle > 0 {
+        line += &format!(" + {} idle", count(balance.idle));
+    }
     if balance.filtered > 0 {
         line += &format!(" + {}", filtered_out(balance));
     }

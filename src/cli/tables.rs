@@ -37,7 +37,7 @@ pub(super) fn top(args: &args::Top, quiet: bool) -> Result<()> {
     let by = args.by.by();
     let detail = args.reading.names.options();
     let detail = Detail { lines: detail.lines || by == By::Line, ..detail };
-    let analysis = samples::open(&args.files, &args.reading, detail, quiet)?;
+    let analysis = samples::open(&args.files, &args.reading, &args.measure, detail, quiet)?;
     let spelling = Spelling::new(&analysis.profile, detail);
     let mut shape = Shape { inverted: false, ..args.shaping.shape(&analysis.profile, detail)? };
     match by {
@@ -60,7 +60,7 @@ pub(super) fn top(args: &args::Top, quiet: bool) -> Result<()> {
 pub(super) fn calls(args: &args::Calls, side: Side, quiet: bool) -> Result<()> {
     args.shaping.check()?;
     let detail = args.reading.names.options();
-    let analysis = samples::open(&args.asked.files, &args.reading, detail, quiet)?;
+    let analysis = samples::open(&args.asked.files, &args.reading, &args.measure, detail, quiet)?;
     let find = |arranged: &Arranged, plain: &Spelling<'_>| {
         let spelling = plain.clone().with_groups(&arranged.groups);
         Calls::new(arranged, &spelling, &args.asked.wanted, side)
@@ -102,7 +102,7 @@ pub(super) fn lines(args: &args::Lines, quiet: bool) -> Result<()> {
     args.shaping.check()?;
     let sources = Sources::new(&args.source)?;
     let detail = Detail { lines: true, ..args.reading.names.options() };
-    let analysis = samples::open(&args.asked.files, &args.reading, detail, quiet)?;
+    let analysis = samples::open(&args.asked.files, &args.reading, &args::Measure::default(), detail, quiet)?;
     let without = Spelling::new(&analysis.profile, Detail { lines: false, ..detail });
     let find = |arranged: &Arranged, plain: &Spelling<'_>| {
         let with_lines = plain.clone().with_groups(&arranged.groups);

@@ -41,7 +41,7 @@ pub(super) fn run(args: &args::View, quiet: bool) -> Result<()> {
     let filter = &reading.filter.samples;
     view.range = (filter.from, filter.to);
     view.chosen = reading.filter.chosen();
-    let analysis = samples::open(&args.files, reading, view.detail, quiet)?;
+    let analysis = samples::open(&args.files, reading, &args::Measure::default(), view.detail, quiet)?;
     let name = args.files.first().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy();
     let mut document = None;
     view.draw(&analysis, &name, quiet, |picture| {

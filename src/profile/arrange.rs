@@ -67,7 +67,7 @@ impl Default for Detail {
 /// The stacks of a profile as a call tree, counted twice.
 #[derive(Clone, Debug)]
 pub struct Arranged<E = Entry> {
-    /// Counts samples.
+    /// Counts samples, or what else the metric counts ([`Metric::counted`](super::Metric::counted)).
     pub counts: CallTree<E>,
     /// The sums of the samples' [values](super::Sample::value), by the nodes of `counts`: of CPU time in 100 ns.
     pub values: Values,
@@ -146,7 +146,10 @@ impl Profile {
         }
         let by_node = || (0..).map(NodeId).zip(&leaves);
         Arranged {
-            counts: CallTree::count(&tree, by_node().map(|(node, (samples, _))| (node, *samples))),
+            counts: CallTree::count(
+                &tree,
+                by_node().map(|(node, (samples, value))| (node, self.metric.weight(*samples, *value))),
+            ),
             values: Values::count(&tree, by_node().map(|(node, (_, value))| (node, *value))),
             gave_up: shaper.gave_up(),
             groups: shaper.groups(),

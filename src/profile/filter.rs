@@ -5,9 +5,10 @@ use std::ops::RangeInclusive;
 use serde::Serialize;
 
 use crate::event::Ticks;
-use crate::trace::{self, Context, Parts, Process, RunnerId, Trace};
+use crate::trace::{self, Context, Parts, Process, Runner, RunnerId, Trace};
 
 use super::frame::Remark;
+use super::measure::Dot;
 use super::shape::LeftOut;
 use super::stacks::Stacks;
 use super::{Matcher, Moment, Sample};
@@ -149,6 +150,24 @@ impl Filter {
         balance
     }
 
+    /// The same of samples of another metric, which has no idle ones.
+    pub(super) fn sift(&self, trace: &Trace, dots: Vec<Dot>, mut keep: impl FnMut(Dot)) -> Balance {
+        let total = dots.iter().map(|dot| u64::from(dot.count)).sum();
+        let mut balance = Balance { total, ..Balance::default() };
+        let rule = Rule::new(self, trace);
+        for dot in dots {
+            let parts = trace.stack(dot.stack).parts();
+            let fate = rule.of(dot.runner, dot.context, dot.processor, dot.time);
+            // What is outside of the time has no length left.
+            let fate = if fate == Fate::Kept && dot.value == 0 { Fate::OtherTime } else { fate };
+            if balance.count(u64::from(dot.count), fate, dot.context, parts) {
+                keep(dot);
+            }
+        }
+        balance.sum();
+        balance
+    }
+
     /// Those of `samples` to keep, and their account: `before` is what it was before.
     pub(super) fn choose(
         &self,
@@ -173,6 +192,16 @@ impl Filter {
     pub fn processes(&self, trace: &Trace) -> Vec<bool> {
         let named = trace.processes.iter().map(|process| self.names_process(process)).collect();
         if self.children { trace.families(named) } else { named }
+    }
+
+    /// Whether it keeps each of the runners of `trace`, as far as process and thread decide.
+    pub fn runners(&self, trace: &Trace, runners: &[Runner]) -> Vec<bool> {
+        let processes = self.processes(trace);
+        let keeps = |runner: &Runner| {
+            processes.get(runner.process.0 as usize).is_none_or(|kept| *kept)
+                && self.names_thread(trace, runner)
+        };
+        runners.iter().map(keeps).collect()
     }
 
     fn names_thread(&self, trace: &Trace, runner: &trace::Runner) -> bool {
@@ -241,6 +270,47 @@ impl<'a> Rule<'a> {
             Fate::Kept if !on_cpu() => Fate::OtherCpu,
             Fate::Kept if !in_time() => Fate::OtherTime,
             fate => fate,
+        }
+    }
+}
+
+impl std::ops::Add for Balance {
+    type Output = Balance;
+
+    /// The account of the samples of both.
+    fn add(self, more: Balance) -> Balance {
+        let FilteredBy { process, thread, cpu, time, module, function, exclude, category, patterns, focus } =
+            self.filtered_by;
+        let by = more.filtered_by;
+        let StackBalance { user_only, kernel_and_user, kernel_only, none, broken, repaired } = self.stacks;
+        let stacks = more.stacks;
+        Balance {
+            total: self.total + more.total,
+            idle: self.idle + more.idle,
+            filtered: self.filtered + more.filtered,
+            filtered_by: FilteredBy {
+                process: process + by.process,
+                thread: thread + by.thread,
+                cpu: cpu + by.cpu,
+                time: time + by.time,
+                module: module + by.module,
+                function: function + by.function,
+                exclude: exclude + by.exclude,
+                category: category + by.category,
+                patterns: patterns + by.patterns,
+                focus: focus + by.focus,
+            },
+            kept: self.kept + more.kept,
+            dpc: self.dpc + more.dpc,
+            isr: self.isr + more.isr,
+            stacks: StackBalance {
+                user_only: user_only + stacks.user_only,
+                kernel_and_user: kernel_and_user + stacks.kernel_and_user,
+                kernel_only: kernel_only + stacks.kernel_only,
+                none: none + stacks.none,
+                broken: broken + stacks.broken,
+                repaired: repaired + stacks.repaired,
+            },
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::events::kernel::WaitReason;
 use crate::symbols::{Certainty, Evidence, FunctionName};
 use crate::trace::{ModuleId, ProcessId};
 
@@ -92,6 +93,10 @@ pub enum Remark {
     Repaired,
     /// So many outer frames are left out, because the recording asked for too much.
     Cut(u32),
+    /// The thread waited for something, for this reason where that is asked for and known.
+    Blocked(Option<WaitReason>),
+    /// The thread could run, and had no processor.
+    Ready,
 }
 
 impl Remark {
@@ -105,6 +110,8 @@ impl Remark {
             Remark::Broken => "[broken stack]",
             Remark::Repaired => "[repaired stack]",
             Remark::Cut(_) => "[stack cut]",
+            Remark::Ready => "[ready]",
+            Remark::Blocked(reason) => reason.map_or("[blocked]", WaitReason::bracketed),
         }
     }
 }

@@ -14,6 +14,7 @@ mod filter;
 mod frame;
 mod limit;
 mod matcher;
+mod measure;
 mod metric;
 mod moment;
 mod naming;
@@ -41,7 +42,8 @@ pub use filter::{Balance, Filter, FilteredBy, StackBalance};
 pub use frame::{Entry, Frame, FrameId, Function, FunctionId, Group, GroupId, Instruction, Line, Remark};
 pub use limit::{Cut, Limit};
 pub use matcher::{Matcher, MatcherError};
-pub use metric::{Metric, Unit};
+pub use measure::{Measure, Measured};
+pub use metric::{Counted, Metric, Unit};
 pub use moment::Moment;
 pub use naming::cut_module_name;
 pub use resolution::{FrameCount, Resolution};
@@ -111,9 +113,9 @@ impl Located {
     /// Names every place, each once.
     pub fn named(mut self, trace: Arc<Trace>, names: &dyn Names) -> Profile {
         let samples = std::mem::take(&mut self.samples);
-        let (balance, limit) = (self.balance, self.limit);
+        let (metric, balance, limit) = (self.metric, self.balance, self.limit);
         let stacks = Arc::new(naming::name(&trace, self, names));
-        Profile { metric: Metric::CPU, trace, stacks, samples, balance, limit }
+        Profile { metric, trace, stacks, samples, balance, limit }
     }
 }
 

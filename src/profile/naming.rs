@@ -71,7 +71,11 @@ struct Namer<'a> {
 impl<'a> Namer<'a> {
     /// The chain of frames of a site, by the innermost; `None` for a remark.
     fn site(&mut self, site: Site) -> Option<NodeId> {
-        let Site::Code(place) = site else { return None };
+        let place = match site {
+            Site::Remark(_) => return None,
+            Site::Waker(process) => return Some(self.waker(process)),
+            Site::Code(place) => place,
+        };
         match place {
             Place::Body(at) => {
                 let frame = self.body_frame(at, None)?;
@@ -87,6 +91,18 @@ impl<'a> Namer<'a> {
                 Some(self.chain(None, frame))
             }
         }
+    }
+
+    /// The border between a stack and that of whoever made its thread go on.
+    fn waker(&mut self, process: Option<ProcessId>) -> NodeId {
+        let who = match process.map(|process| self.trace.process(process)) {
+            None => "an interrupt",
+            Some(process) => process.map_or("an unknown process", |process| process.label()),
+        };
+        let name = FunctionName::Text(Arc::from(format!("[readied by {who}]")));
+        let function = self.functions.of(Arc::from(""), name);
+        let frame = Frame::new(Some(function), None, Category::Heading);
+        self.chain(None, frame)
     }
 
     /// The best evidence names it, from symbols or from the runtime's own events; without any it is an address.

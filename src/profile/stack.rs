@@ -14,6 +14,8 @@ use crate::trace::{self, CodeAddress, Context, InBody, ModuleId, Parts, Place, P
 use super::broken::ThreadStarts;
 use super::filter::{Balance, Filter};
 use super::limit::{Budget, Frames, Limit, SITE};
+use super::measure::{self, Dot, Measure, Waker};
+use super::metric::Metric;
 use super::{Remark, Sample};
 
 /// A site: an index into [`Located::sites`].
@@ -25,6 +27,8 @@ pub struct SiteId(pub u32);
 pub enum Site {
     /// Something to say of the stack below it.
     Remark(Remark),
+    /// What is below made the thread go on: a thread of this process, or an interrupt.
+    Waker(Option<ProcessId>),
     /// Code.
     Code(Place),
 }
@@ -33,6 +37,8 @@ pub enum Site {
 /// ([`Located::wanted`]); with their names it becomes a [`Profile`](super::Profile).
 #[derive(Debug)]
 pub struct Located {
+    /// What the values of its samples are.
+    pub metric: Metric,
     /// Every distinct site.
     pub sites: Vec<Site>,
     /// Every distinct stack, the root first.
@@ -48,8 +54,13 @@ pub struct Located {
 }
 
 impl Located {
-    /// Locates the stacks of the samples of `trace` that `filter` keeps, within `limit`.
+    /// Locates the stacks of the CPU samples of `trace` that `filter` keeps, within `limit`.
     pub fn new(trace: &Trace, filter: &Filter, limit: Limit) -> Located {
+        Located::of(trace, &Measure::default(), filter, limit)
+    }
+
+    /// The same of the samples of a measure. The trace must have kept what it needs ([`Measure::keep`]).
+    pub fn of(trace: &Trace, measure: &Measure, filter: &Filter, limit: Limit) -> Located {
         let mut locator = Locator {
             trace,
             starts: ThreadStarts::new(trace),
@@ -60,14 +71,17 @@ impl Located {
             new_sites: 0,
             addresses: FxHashMap::default(),
             paths: FxHashMap::default(),
+            extras: Interned::default(),
             broken: FxHashSet::default(),
         };
         let mut samples = Vec::new();
-        let mut balance = filter.apply(trace, |sample| samples.push(locator.sample(sample)));
+        let keep = |dot: Dot| samples.push(locator.sample(&dot));
+        let mut balance = measure::samples(trace, measure, filter, keep);
         let Locator { sites, stacks, broken, .. } = locator;
         let is_broken = |sample: &&Sample| broken.contains(&sample.stack);
         balance.stacks.broken = samples.iter().filter(is_broken).map(Sample::count).sum();
-        Located { sites: sites.into_things(), stacks, samples, balance, limit, addresses: false }
+        let (metric, sites) = (measure.what.metric(), sites.into_things());
+        Located { metric, sites, stacks, samples, balance, limit, addresses: false }
     }
 
     /// The modules that its samples hit.
@@ -168,6 +182,8 @@ struct Locator<'a> {
     new_sites: u64,
     addresses: FxHashMap<(ProcessId, CodeAddress), Remembered<SiteId>>,
     paths: FxHashMap<Path, Remembered<NodeId>>,
+    /// What samples have beside their stacks.
+    extras: Interned<Extra>,
     /// Stacks that are broken.
     broken: FxHashSet<NodeId>,
 }
@@ -180,6 +196,15 @@ struct Path {
     stack: StackId,
     /// The sampled address, of samples without a stack.
     alone: Option<u64>,
+    /// What it has beside its stack: an index into the extras, from 1 on; 0 for nothing.
+    extra: u32,
+}
+
+/// What a sample may have beside its stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Extra {
+    mark: Option<Remark>,
+    waker: Option<Waker>,
 }
 
 /// An answer and the time for which it holds.
@@ -188,6 +213,10 @@ struct Remembered<T> {
     value: T,
     from: Ticks,
     until: Ticks,
+}
+
+impl Remembered<()> {
+    const ALWAYS: Remembered<()> = Remembered { value: (), from: Ticks(i64::MIN), until: Ticks(i64::MAX) };
 }
 
 impl<T> Remembered<T> {
@@ -204,19 +233,20 @@ const MOST_REMEMBERED: usize = 1 << 18;
 const USUAL_DEPTH: usize = 64;
 
 impl Locator<'_> {
-    fn sample(&mut self, sample: &trace::Sample) -> Sample {
-        let trace::Sample { time, address, runner, stack, weight, processor, context, count } = *sample;
+    fn sample(&mut self, dot: &Dot) -> Sample {
+        let Dot { time, value, address, runner, stack, processor, context, count, mark, waker } = *dot;
         let process = self.trace.runner(runner).process;
         let parts = self.trace.stack(stack).parts();
-        let alone = (parts == Parts::None).then_some(address);
-        let path = Path { process, context, stack, alone };
+        let alone = address.filter(|_| parts == Parts::None);
+        let is_plain = mark.is_none() && waker.is_none();
+        let extra = if is_plain { 0 } else { self.extras.number(Extra { mark, waker }) + 1 };
+        let path = Path { process, context, stack, alone, extra };
         let known = self.paths.get(&path).filter(|known| known.holds_at(time)).copied();
         let located = known.unwrap_or_else(|| {
             let located = self.stack(&path, time);
             self.paths.insert(path, located);
             located
         });
-        let value = i64::from(weight);
         Sample { time, value, runner, stack: located.value, processor, context, parts, count }
     }
 
@@ -227,6 +257,10 @@ impl Locator<'_> {
         let addresses = part(stack.kernel).chain(part(stack.user)).chain(path.alone);
         let (mut from, mut until) = (Ticks(i64::MIN), Ticks(i64::MAX));
         let mut frames = Frames::with_room(USUAL_DEPTH);
+        let extra = path.extra.checked_sub(1).and_then(|extra| self.extras.get(extra)).copied();
+        let waker = extra.and_then(|extra| extra.waker);
+        let woken = waker.map_or(Remembered::ALWAYS, |waker| self.waker(waker, time, &mut frames));
+        (from, until) = (from.max(woken.from), until.min(woken.until));
         let mut looked_at = 0;
         let mut callee = None;
         for address in addresses {
@@ -248,7 +282,9 @@ impl Locator<'_> {
             let is_broken = cut.is_none() && self.starts.are_missed(trace, path.process, sites);
             is_broken.then_some(Remark::Broken)
         });
-        let remarks = remark.into_iter().chain(cut);
+        let mark = extra.and_then(|extra| extra.mark);
+        // The last one stands above the others.
+        let remarks = remark.into_iter().chain(mark).chain(cut);
         let remarks: Vec<SiteId> = remarks.map(|remark| self.number(Site::Remark(remark))).collect();
         let above = self.stacks.extend(None, remarks.into_iter());
         // Every path has an address, and every address a site.
@@ -257,6 +293,29 @@ impl Locator<'_> {
             self.broken.insert(node);
         }
         Remembered { value: node, from, until }
+    }
+
+    /// What made a thread go on stands below all that it had done. Returns the time for which the frames hold.
+    fn waker(&mut self, waker: Waker, time: Ticks, frames: &mut Frames<SiteId>) -> Remembered<()> {
+        let mut held = Remembered::ALWAYS;
+        let process = waker.runner.map(|runner| self.trace.runner(runner).process);
+        let trace = self.trace;
+        let stack = trace.stack(waker.stack);
+        let part = |part: Option<NodeId>| part.into_iter().flat_map(|part| trace.addresses.path(part));
+        // A stack that an interrupt interrupts is somebody else's.
+        let user = stack.user.filter(|_| process.is_some());
+        let mut callee = None;
+        for address in part(stack.kernel).chain(part(user)) {
+            let is_return = callee.is_some_and(|callee| !self.is_trap(address, callee));
+            callee = Some(address);
+            let of = process.unwrap_or(ProcessId(0));
+            let site = self.address(of, CodeAddress { address, is_return }, time);
+            (held.from, held.until) = (held.from.max(site.from), held.until.min(site.until));
+            frames.push(site.value, std::mem::take(&mut self.new_sites) * SITE, &mut self.budget);
+        }
+        let border = self.number(Site::Waker(process));
+        frames.push(border, std::mem::take(&mut self.new_sites) * SITE, &mut self.budget);
+        held
     }
 
     /// The number of addresses of a stack.
@@ -275,10 +334,10 @@ impl Locator<'_> {
 
     /// What has to be said of a stack before its frames.
     fn remark(&self, path: &Path, stack: trace::Stack) -> Option<Remark> {
-        match (path.context, path.alone) {
-            (Context::Dpc, _) => Some(Remark::Dpc),
-            (Context::Isr, _) => Some(Remark::Isr),
-            (_, Some(_)) => Some(Remark::NoStack),
+        match path.context {
+            Context::Dpc => Some(Remark::Dpc),
+            Context::Isr => Some(Remark::Isr),
+            _ if stack.parts() == Parts::None => Some(Remark::NoStack),
             _ if stack.user.is_none() && !self.trace.is_kernel_only(path.process) => {
                 Some(Remark::UserStackMissing)
             }

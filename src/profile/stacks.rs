@@ -122,6 +122,20 @@ impl Stacks {
         chains.flat_map(|chain| self.chains.path(chain))
     }
 
+    /// The frames of a stack that is followed by that of whoever made its thread go on: its own, and those. From the leaf
+    /// back to the root; without a waker there is nothing of it.
+    pub fn frames_and_waker(&self, stack: NodeId) -> (Vec<FrameId>, Option<Vec<FrameId>>) {
+        let (mut own, mut waker) = (Vec::new(), None);
+        for site in self.stacks.path(stack) {
+            if let Some((Site::Waker(_), _)) = self.sites.get(site.0 as usize) {
+                waker = Some(std::mem::take(&mut own));
+                continue;
+            }
+            own.extend(self.frames_at(site));
+        }
+        (own, waker)
+    }
+
     /// What has to be said of a stack.
     pub fn remarks(&self, stack: NodeId) -> impl Iterator<Item = Remark> {
         // They stand above all frames.

@@ -25,10 +25,12 @@ mod spelling;
 pub mod strip;
 pub mod table;
 mod text;
+pub mod thread_times;
 pub mod tree_data;
 mod verbose;
 #[cfg(feature = "viewers")]
 pub mod viewers;
+pub mod waits;
 
 pub use account::{filtered_out, reasons};
 pub use label::{Label, Labels, Plain};

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use etwprof::profile::Matcher;
 use etwprof::report::table::{By, Sort};
 
+use super::measure::Measure;
 use super::shaping::Shaping;
 use super::shared::{Reading, number};
 
@@ -35,6 +36,9 @@ pub(crate) struct Top {
 
     #[command(flatten)]
     pub(crate) table: Table,
+
+    #[command(flatten)]
+    pub(crate) measure: Measure,
 
     #[command(flatten)]
     pub(crate) shaping: Shaping,
@@ -144,6 +148,9 @@ pub(crate) struct Calls {
 
     #[command(flatten)]
     pub(crate) table: Table,
+
+    #[command(flatten)]
+    pub(crate) measure: Measure,
 
     #[command(flatten)]
     pub(crate) shaping: Shaping,

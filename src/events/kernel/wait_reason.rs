@@ -10,54 +10,60 @@ use super::thread::ContextSwitch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WaitReason(pub u8);
 
-/// In the order of their numbers.
+/// In the order of their numbers, in brackets.
 const NAMES: [&str; 40] = [
-    "Executive",
-    "FreePage",
-    "PageIn",
-    "PoolAllocation",
-    "DelayExecution",
-    "Suspended",
-    "UserRequest",
-    "WrExecutive",
-    "WrFreePage",
-    "WrPageIn",
-    "WrPoolAllocation",
-    "WrDelayExecution",
-    "WrSuspended",
-    "WrUserRequest",
-    "WrEventPair",
-    "WrQueue",
-    "WrLpcReceive",
-    "WrLpcReply",
-    "WrVirtualMemory",
-    "WrPageOut",
-    "WrRendezvous",
-    "WrKeyedEvent",
-    "WrTerminated",
-    "WrProcessInSwap",
-    "WrCpuRateControl",
-    "WrCalloutStack",
-    "WrKernel",
-    "WrResource",
-    "WrPushLock",
-    "WrMutex",
-    "WrQuantumEnd",
-    "WrDispatchInt",
-    "WrPreempted",
-    "WrYieldExecution",
-    "WrFastMutex",
-    "WrGuardedMutex",
-    "WrRundown",
-    "WrAlertByThreadId",
-    "WrDeferredPreempt",
-    "WrPhysicalFault",
+    "[Executive]",
+    "[FreePage]",
+    "[PageIn]",
+    "[PoolAllocation]",
+    "[DelayExecution]",
+    "[Suspended]",
+    "[UserRequest]",
+    "[WrExecutive]",
+    "[WrFreePage]",
+    "[WrPageIn]",
+    "[WrPoolAllocation]",
+    "[WrDelayExecution]",
+    "[WrSuspended]",
+    "[WrUserRequest]",
+    "[WrEventPair]",
+    "[WrQueue]",
+    "[WrLpcReceive]",
+    "[WrLpcReply]",
+    "[WrVirtualMemory]",
+    "[WrPageOut]",
+    "[WrRendezvous]",
+    "[WrKeyedEvent]",
+    "[WrTerminated]",
+    "[WrProcessInSwap]",
+    "[WrCpuRateControl]",
+    "[WrCalloutStack]",
+    "[WrKernel]",
+    "[WrResource]",
+    "[WrPushLock]",
+    "[WrMutex]",
+    "[WrQuantumEnd]",
+    "[WrDispatchInt]",
+    "[WrPreempted]",
+    "[WrYieldExecution]",
+    "[WrFastMutex]",
+    "[WrGuardedMutex]",
+    "[WrRundown]",
+    "[WrAlertByThreadId]",
+    "[WrDeferredPreempt]",
+    "[WrPhysicalFault]",
 ];
 
 impl WaitReason {
     /// Its name; `None` for a number that is newer than this list.
     pub fn name(self) -> Option<&'static str> {
-        NAMES.get(usize::from(self.0)).copied()
+        let name = NAMES.get(usize::from(self.0))?;
+        name.strip_prefix('[')?.strip_suffix(']')
+    }
+
+    /// The same in brackets, as remarks on stacks are; `[blocked]` where it has no name.
+    pub fn bracketed(self) -> &'static str {
+        NAMES.get(usize::from(self.0)).copied().unwrap_or("[blocked]")
     }
 }
 

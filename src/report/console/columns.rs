@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::profile::{Metric, Unit};
+use crate::profile::{Counted, Metric, Unit};
 use crate::report::text::signed;
 
 use super::colours::heat;
@@ -68,6 +68,8 @@ impl Columns {
             Some(140..) | None => (2, true),
         };
         let scale = Scale::new(total.value, metric.unit);
+        // What is counted is the time itself.
+        let samples = samples && metric.counted == Counted::Samples;
         // A value that counts says what the samples say.
         let values = if metric.unit == Unit::Count { 0 } else { values };
         Columns {

@@ -2,9 +2,13 @@
 
 use std::io::{self, Write};
 
-use crate::profile::{Focus, Grouping, Part, Shape};
+use rustc_hash::FxHashSet;
+
+use crate::profile::{Focus, Grouping, Metric, Part, Shape};
 use crate::report::format::{Content, Format, Needs, Picture, Tops};
 use crate::report::strip;
+use crate::report::text::{count, duration};
+use crate::trace::RunnerId;
 
 use super::Options;
 
@@ -22,14 +26,31 @@ pub const FORMAT: Format = Format {
 
 fn write(mut out: &mut dyn Write, picture: &Picture<'_>) -> io::Result<()> {
     let Options { width, .. } = picture.console;
-    let timeline = picture.timeline(strip::bins(width));
-    let processors = picture.profile().trace.machine.processors;
-    strip::write(&mut out, &timeline, processors, picture.labels, width)?;
+    if picture.profile().metric == Metric::CPU {
+        let timeline = picture.timeline(strip::bins(width));
+        let processors = picture.profile().trace.machine.processors;
+        strip::write(&mut out, &timeline, processors, picture.labels, width)?;
+    } else {
+        write_head(out, picture)?;
+    }
     writeln!(out)?;
     match &picture.shape.focus {
         Some(focus) if focus.part == Part::Through => write_focus(out, picture, focus),
         _ => super::write(&mut out, picture.arranged, picture.labels, &picture.console),
     }
+}
+
+/// `8.71 s blocked time: 118 waits of 1 thread`
+fn write_head(out: &mut dyn Write, picture: &Picture<'_>) -> io::Result<()> {
+    let profile = picture.profile();
+    let left_out = |number: &u32| picture.arranged.left_out.binary_search(number).is_ok();
+    let shown = (0..).zip(&profile.samples).filter(|(number, _)| !left_out(number));
+    let threads: FxHashSet<RunnerId> = shown.map(|(_, sample)| sample.runner).collect();
+    let total = duration(picture.arranged.values.total() as f64 / 1e7);
+    let (samples, metric) = (count(picture.arranged.balance.kept), profile.metric);
+    let noun = if threads.len() == 1 { "thread" } else { "threads" };
+    let threads = count(threads.len() as u64);
+    writeln!(out, "{total} {}: {samples} {} of {threads} {noun}", metric.name, metric.samples)
 }
 
 /// Writes the callers of what the picture is focused on, and then its callees, both from all processes.

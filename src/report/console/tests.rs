@@ -264,7 +264,8 @@ fn values_have_one_unit_that_fits() {
         let is = text(&arranged(&[("a!b", 100)], each), &narrow(80));
         assert!(is.contains(expected), "{is}");
     }
-    let counts = Options { metric: Metric { name: "faults", unit: Unit::Count }, ..narrow(90) };
+    let counts =
+        Options { metric: Metric { name: "faults", unit: Unit::Count, ..Metric::CPU }, ..narrow(90) };
     let is = text(&arranged(&[("a!b", 100)], 1), &counts);
     assert_eq!(is.lines().next(), Some("incl %  excl %  call tree"));
 }

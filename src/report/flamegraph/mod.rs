@@ -10,7 +10,7 @@ pub mod classic;
 use std::hash::Hash;
 use std::io::{self, Write};
 
-use crate::profile::{Arranged, Category, Metric, Unit};
+use crate::profile::{Arranged, Category, Counted, Metric, Unit};
 
 use super::colours;
 use super::console::middle;
@@ -36,17 +36,21 @@ fn titles(picture: &Picture<'_>) -> Options {
     let (arranged, timeline) = (picture.arranged, picture.timeline(1));
     let seconds = |time: i64| time as f64 / 1e7;
     let (samples, time) = (signed(arranged.counts.total()), duration(seconds(arranged.values.total())));
-    let mut subtitle = format!("{samples} samples, {time} of CPU");
+    let metric = picture.profile().metric;
+    let mut subtitle = match metric.counted {
+        Counted::Samples => format!("{samples} samples, {time} of CPU"),
+        _ => format!("{} {}, {time}", count(arranged.balance.kept), metric.samples),
+    };
     subtitle += &format!(" in {}", duration(seconds(timeline.length)));
     if let (Some(_), _) | (_, Some(_)) = picture.range {
         let (start, end) = (timeline.start, timeline.start.saturating_add(timeline.length));
         subtitle += &format!(" ({:.2}–{:.2} s)", seconds(start), seconds(end));
     }
     Options {
-        title: format!("CPU time: {}", picture.subject(&timeline)),
+        title: format!("{}: {}", capital(metric.name), picture.subject(&timeline)),
         subtitle,
         chosen: picture.chosen.to_owned(),
-        metric: picture.profile().metric,
+        metric,
         inverted: picture.shape.inverted,
     }
 }
@@ -138,7 +142,10 @@ fn write_box<E: Copy + Eq + Hash>(
     writeln!(out, "<g class=\"{class}\" data-d=\"{depth}\" data-n=\"{samples}\"><title>{name}")?;
     let percent = 100.0 * samples as f64 / boxes.total().max(1) as f64;
     let inlined = if label.inlined { "inlined, " } else { "" };
-    write!(out, "{inlined}{percent:.2} %, {} {}", count(samples.unsigned_abs()), plural(samples))?;
+    write!(out, "{inlined}{percent:.2} %")?;
+    if metric.counted == Counted::Samples {
+        write!(out, ", {} {}", count(samples.unsigned_abs()), plural(samples))?;
+    }
     if metric.unit == Unit::Time {
         write!(out, ", {}", duration(drawn.value as f64 / 1e7))?;
     }
@@ -155,6 +162,12 @@ fn write_box<E: Copy + Eq + Hash>(
         write!(out, "<text x=\"{:.2}\" y=\"{}\">{}</text>", x + 3.0, y + 12, xml(&text))?;
     }
     writeln!(out, "</g>")
+}
+
+/// The same with a capital letter in front.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 fn plural(samples: i64) -> &'static str {

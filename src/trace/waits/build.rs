@@ -229,7 +229,7 @@ impl<'a> Builder<'a> {
         if tid == 0 || tid == NO_ID {
             return None;
         }
-        let key = (thread, if thread.is_some() { 0 } else { tid });
+        let key = key(runner);
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
@@ -376,9 +376,7 @@ impl<'a> Builder<'a> {
         let mut sampled: Vec<Option<Ticks>> = vec![None; self.rows.len()];
         let ran = self.trace.samples.iter().filter(|sample| sample.context == Context::Thread);
         for sample in ran {
-            let Runner { tid, thread, .. } = self.trace.runner(sample.runner);
-            let key = (thread, if thread.is_some() { 0 } else { tid });
-            let row = self.known.get(&key).copied().flatten();
+            let row = self.known.get(&key(self.trace.runner(sample.runner))).copied().flatten();
             if let Some(last) = row.and_then(|row| sampled.get_mut(row as usize)) {
                 *last = Some(sample.time);
             }
@@ -399,7 +397,10 @@ impl<'a> Builder<'a> {
                 _ => row.close(end, &[]),
             }
         }
+        let runners = self.trace.runners.iter();
+        let rows = runners.map(|runner| self.known.get(&key(*runner)).copied().flatten()).collect();
         Waits {
+            rows,
             window: self.window,
             has_ready_events: !self.trace.kept.readied.is_empty(),
             threads: self.rows.into_iter().map(|row| row.times).collect(),
@@ -407,6 +408,11 @@ impl<'a> Builder<'a> {
             processors: self.processors.into_iter().map(|processor| processor.ran).collect(),
         }
     }
+}
+
+/// What tells threads apart: the thread, or the id of one that the trace does not know.
+fn key(runner: Runner) -> (Option<ThreadId>, u32) {
+    (runner.thread, if runner.thread.is_some() { 0 } else { runner.tid })
 }
 
 /// A thread was believed to run on a processor, and does not any more.

@@ -20,7 +20,9 @@ mod chain;
 use crate::clock::Ticks;
 
 use super::processes::{ProcessId, ThreadId};
+use super::sample::{Context, RunnerId};
 use super::{Kept, Stacked, Trace};
+use crate::event::NO_ID;
 use crate::events::kernel::{ContextSwitch, ReadyThread, WaitReason};
 
 pub use chain::{Chain, ChainEnd, Link};
@@ -163,6 +165,8 @@ pub struct Waits {
     pub threads: Vec<ThreadTimes>,
     /// How often a switch did not fit what came before it on its processor.
     pub contradictions: u64,
+    /// The thread of each runner of the trace, as an index into `threads`.
+    rows: Vec<Option<u32>>,
     /// Who ran on each processor, as indices into `threads`; `None` where it is not known or nobody did.
     processors: Vec<Vec<(Ticks, Option<u32>)>>,
 }
@@ -188,16 +192,28 @@ impl Waits {
         let runner = trace.runner(ready.runner);
         match runner.tid {
             0 => None,
-            crate::event::NO_ID => self.running(ready.processor, ready.time),
-            tid => self.find(runner.thread, tid),
+            NO_ID => self.running(ready.processor, ready.time),
+            _ => self.thread_of(ready.runner),
         }
     }
 
-    /// A thread by its identity: an index into `threads`.
-    pub fn find(&self, thread: Option<ThreadId>, tid: u32) -> Option<usize> {
-        match thread {
-            Some(id) => self.threads.iter().position(|row| row.thread == Some(id)),
-            None => self.threads.iter().position(|row| row.thread.is_none() && row.tid == tid),
+    /// The thread of a runner: an index into `threads`.
+    pub fn thread_of(&self, runner: RunnerId) -> Option<usize> {
+        self.rows.get(runner.0 as usize).copied().flatten().map(|row| row as usize)
+    }
+
+    /// The sampled CPU time of each thread in the window, in the order of `threads`, in 100 ns: what it did itself, without
+    /// interrupts on its back.
+    pub fn sampled(&self, trace: &Trace) -> Vec<i64> {
+        let mut sampled = vec![0_i64; self.threads.len()];
+        let (first, last) = self.window;
+        let inside = trace.samples.iter().filter(|sample| (first..=last).contains(&sample.time));
+        for sample in inside.filter(|sample| sample.context == Context::Thread) {
+            let thread = self.thread_of(sample.runner).and_then(|thread| sampled.get_mut(thread));
+            if let Some(time) = thread {
+                *time = time.saturating_add(i64::from(sample.weight));
+            }
         }
+        sampled
     }
 }

@@ -1,0 +1,118 @@
+//! The arguments of `threads` and `waits`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use etwprof::profile::Matcher;
+use etwprof::report::thread_times::Sort;
+
+use super::filter::Processes;
+use super::shared::{Limits, Names, Symbols, number};
+use super::tables::Table;
+
+const THREADS_EXAMPLES: &str = "\
+Examples:
+  etwprof threads trace.etl                          who ran, who waited, for how long
+  etwprof threads trace.etl --name orders --sort longest-wait
+  etwprof threads trace.etl --json -n 0 | jq .threads
+
+The recording needs context switches: `wpr -start CPU` has them, as has PerfView's
+Thread Time. Running time has the interrupts on a thread's back, sampled time has not.";
+
+/// The times of threads.
+#[derive(Debug, Args)]
+#[command(after_help = THREADS_EXAMPLES)]
+pub(crate) struct Threads {
+    /// The recording: .etl files (parts of one recording), .etl.zip or .diagsession
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Sort by this, the greatest first
+    #[arg(long, value_name = "WHAT", default_value = "running", help_heading = "Table")]
+    pub(crate) sort: ThreadSort,
+
+    #[command(flatten)]
+    pub(crate) table: Table,
+
+    #[command(flatten)]
+    pub(crate) which: Which,
+
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+}
+
+/// What threads are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ThreadSort {
+    Running,
+    Ready,
+    Blocked,
+    LongestWait,
+    Switches,
+}
+
+impl ThreadSort {
+    pub(crate) fn sort(self) -> Sort {
+        match self {
+            ThreadSort::Running => Sort::Running,
+            ThreadSort::Ready => Sort::Ready,
+            ThreadSort::Blocked => Sort::Blocked,
+            ThreadSort::LongestWait => Sort::Longest,
+            ThreadSort::Switches => Sort::Switches,
+        }
+    }
+}
+
+/// Which threads.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Filters")]
+pub(crate) struct Which {
+    #[command(flatten)]
+    pub(crate) processes: Processes,
+
+    /// Keep the thread with this id (repeatable)
+    #[arg(long, value_name = "N", value_parser = number::<u32>)]
+    pub(crate) tid: Vec<u32>,
+
+    /// Keep the threads with this name (repeatable): 'Worker*'
+    #[arg(long, value_name = "NAME", value_parser = Matcher::parse)]
+    pub(crate) thread: Vec<Matcher>,
+}
+
+const WAITS_EXAMPLES: &str = "\
+Examples:
+  etwprof waits trace.etl --name orders       its ten longest waits, and who ended them
+  etwprof waits trace.etl --tid 4711 -n 3     those of one thread
+  etwprof waits trace.etl --json | jq '.waits[] | {tid, duration_ns, reason}'
+
+A wait ends when its thread runs again. Threads that sleep to the end of the
+recording are not listed: `etwprof threads --sort blocked` shows them.";
+
+/// The worst waits.
+#[derive(Debug, Args)]
+#[command(after_help = WAITS_EXAMPLES)]
+pub(crate) struct WorstWaits {
+    /// The recording: .etl files (parts of one recording), .etl.zip or .diagsession
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Show at most this many waits; 0 shows all
+    #[arg(short = 'n', long = "rows", value_name = "N", default_value_t = 10, value_parser = number::<usize>)]
+    pub(crate) rows: usize,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) which: Which,
+
+    #[command(flatten)]
+    pub(crate) symbols: Symbols,
+
+    #[command(flatten)]
+    pub(crate) names: Names,
+
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+}

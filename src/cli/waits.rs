@@ -1,0 +1,90 @@
+//! `etwprof threads` and `etwprof waits`: what threads did while they did not run.
+
+use anyhow::{Result, bail};
+use etwprof::profile::{Filter, Measure, Measured};
+use etwprof::report::{Spelling, thread_times, waits};
+use etwprof::trace::waits::Waits;
+use etwprof::trace::{Runner, Trace};
+use etwprof::{Analysis, Options};
+
+use super::options::{check_switches, warn_of_stacks};
+use super::usage::Usage;
+use super::{args, candidates, load, output, strict, symbols};
+
+pub(super) fn threads(args: &args::Threads, quiet: bool) -> Result<()> {
+    let filter = args.which.filter()?;
+    let options = args.limits.options(Filter::default(), None, Default::default());
+    let measure = Measure { what: Measured::Blocked, ..Measure::default() };
+    let analysis = load::analysis(&args.files, &Options { measure, ..options }, quiet)?;
+    load::warn(&analysis);
+    let (all, keeps) = chosen(&analysis, &filter, quiet)?;
+    let kept = |index: usize| keeps.get(index) == Some(&true);
+    let table = thread_times::Threads::new(&analysis.profile.trace, &all, kept, args.sort.sort());
+    let table = table.first(if args.table.rows == 0 { usize::MAX } else { args.table.rows });
+    let printed = output::print(|mut out| match (args.table.json, args.table.csv) {
+        (true, _) => thread_times::write_json(&mut out, &table),
+        (_, true) => thread_times::write_csv(&mut out, &table),
+        _ => thread_times::write(&mut out, &table, output::terminal_width()),
+    });
+    strict::checked(args.limits.strict, printed, || strict::reasons(&analysis, false))
+}
+
+pub(super) fn worst(args: &args::WorstWaits, quiet: bool) -> Result<()> {
+    let filter = args.which.filter()?;
+    let detail = args.names.options();
+    let options = args.limits.options(filter.clone(), args.symbols.options(quiet)?, detail);
+    let measure = Measure { what: Measured::Blocked, wakers: true, ..Measure::default() };
+    let analysis = load::analysis(&args.files, &Options { measure, ..options }, quiet)?;
+    load::warn(&analysis);
+    let (all, keeps) = chosen(&analysis, &filter, quiet)?;
+    if !quiet {
+        warn_of_stacks(&analysis.profile.trace);
+        symbols::warnings(&analysis);
+    }
+    let spelling = Spelling::new(&analysis.profile, detail);
+    let kept = |index: usize| keeps.get(index) == Some(&true);
+    let most = if args.rows == 0 { usize::MAX } else { args.rows };
+    let worst = waits::WorstWaits::new(&analysis.profile, &spelling, &all, kept, most);
+    let printed = output::print(|mut out| match args.json {
+        true => waits::write_json(&mut out, &worst),
+        false => waits::write(&mut out, &worst, output::terminal_width()),
+    });
+    let names_wanted = !args.symbols.no_symbols;
+    strict::checked(args.limits.strict, printed, || strict::reasons(&analysis, names_wanted))
+}
+
+impl args::Which {
+    fn filter(&self) -> Result<Filter> {
+        let args::Which { processes, tid, thread } = self;
+        if processes.children && processes.pid.is_empty() && processes.name.is_empty() {
+            bail!(Usage("--children: name a process too, with --pid or --name".to_owned()));
+        }
+        Ok(Filter {
+            pids: processes.pid.clone(),
+            names: processes.name.clone(),
+            children: processes.children,
+            tids: tid.clone(),
+            threads: thread.clone(),
+            ..Filter::default()
+        })
+    }
+}
+
+/// The states of all threads, and which of them are chosen.
+fn chosen(analysis: &Analysis, filter: &Filter, quiet: bool) -> Result<(Waits, Vec<bool>)> {
+    let trace: &Trace = &analysis.profile.trace;
+    check_switches(trace)?;
+    candidates::check_processes(filter, trace, quiet)?;
+    let Some(all) = Waits::new(trace) else { bail!("the recording has no context switches") };
+    let runner = |times: &etwprof::trace::waits::ThreadTimes| Runner {
+        process: times.process,
+        tid: times.tid,
+        thread: times.thread,
+    };
+    let runners: Vec<Runner> = all.threads.iter().map(runner).collect();
+    let keeps = filter.runners(trace, &runners);
+    if !keeps.contains(&true) {
+        bail!("no thread is left after filtering; `etwprof threads -n 0` lists all");
+    }
+    Ok((all, keeps))
+}

@@ -1,0 +1,168 @@
+//! What is measured of a recording, and the samples of it: CPU samples, or the times in which threads waited.
+
+use crate::clock::Ticks;
+use crate::trace::waits::{Span, State, Waits};
+use crate::trace::{Context, Keep, RunnerId, StackId, Trace};
+
+use super::filter::{Balance, Filter};
+use super::frame::Remark;
+use super::metric::Metric;
+
+/// What is measured of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measure {
+    /// What the samples of the profile are.
+    pub what: Measured,
+    /// Blocked time stands below why the threads left their processors.
+    pub by_reason: bool,
+    /// The stack of whoever made a thread ready stands below that of its wait.
+    pub wakers: bool,
+}
+
+/// What the samples of a profile are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Measured {
+    /// CPU samples.
+    #[default]
+    Cpu,
+    /// Times in which a thread waited for something, with the stack with which it went to sleep.
+    Blocked,
+    /// Times in which a thread could run and had no processor, with the same stack.
+    Ready,
+    /// All three. What is no CPU time stands below a remark.
+    Wall,
+}
+
+impl Measured {
+    /// What values of the samples are.
+    pub fn metric(self) -> Metric {
+        match self {
+            Measured::Cpu => Metric::CPU,
+            Measured::Blocked => Metric::BLOCKED,
+            Measured::Ready => Metric::READY,
+            Measured::Wall => Metric::WALL,
+        }
+    }
+
+    fn has(self, state: State) -> bool {
+        match state {
+            State::Blocked => matches!(self, Measured::Blocked | Measured::Wall),
+            State::Ready => matches!(self, Measured::Ready | Measured::Wall),
+            State::Running | State::Unknown => false,
+        }
+    }
+}
+
+impl Measure {
+    /// The events that must be kept for it.
+    pub fn keep(&self) -> Keep {
+        let waits = self.what != Measured::Cpu;
+        Keep { switches: waits, readied: waits, ..Keep::default() }
+    }
+}
+
+/// A sample of a metric, before its stack is located.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dot {
+    pub(super) time: Ticks,
+    pub(super) value: i64,
+    pub(super) runner: RunnerId,
+    pub(super) stack: StackId,
+    /// The instruction, where the stack may be missing.
+    pub(super) address: Option<u64>,
+    pub(super) processor: u16,
+    pub(super) context: Context,
+    pub(super) count: u8,
+    /// What has to be said of it before all else.
+    pub(super) mark: Option<Remark>,
+    /// What made it go on.
+    pub(super) waker: Option<Waker>,
+}
+
+/// What made a thread ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Waker {
+    /// The thread; `None` for an interrupt.
+    pub(super) runner: Option<RunnerId>,
+    pub(super) stack: StackId,
+}
+
+/// The samples of `measure` that `filter` keeps go to `keep`, in order of time. Returns the account of all.
+pub(super) fn samples(
+    trace: &Trace,
+    measure: &Measure,
+    filter: &Filter,
+    mut keep: impl FnMut(Dot),
+) -> Balance {
+    let cpu = |keep: &mut dyn FnMut(Dot)| {
+        filter.apply(trace, |sample| {
+            keep(Dot {
+                time: sample.time,
+                value: i64::from(sample.weight),
+                runner: sample.runner,
+                stack: sample.stack,
+                address: Some(sample.address),
+                processor: sample.processor,
+                context: sample.context,
+                count: sample.count,
+                mark: None,
+                waker: None,
+            });
+        })
+    };
+    if measure.what == Measured::Cpu {
+        return cpu(&mut keep);
+    }
+    let mut dots = Vec::new();
+    let mut balance = Balance::default();
+    if measure.what == Measured::Wall {
+        balance = cpu(&mut |dot| dots.push(dot));
+    }
+    let waits = Waits::new(trace).map(|waits| of_waits(trace, &waits, measure, filter)).unwrap_or_default();
+    balance = balance + filter.sift(trace, waits, |dot| dots.push(dot));
+    dots.sort_by_key(|dot| dot.time);
+    dots.into_iter().for_each(keep);
+    balance
+}
+
+/// The times in which threads waited, as far as they are between the moments of the filter.
+fn of_waits(trace: &Trace, waits: &Waits, measure: &Measure, filter: &Filter) -> Vec<Dot> {
+    let from = filter.from.map_or(Ticks(i64::MIN), |from| from.at(trace));
+    let to = filter.to.map_or(Ticks(i64::MAX), |to| to.at(trace));
+    let all = waits.threads.iter().flat_map(|thread| &thread.spans);
+    let dot = |span: &Span| {
+        let (start, end) = (span.start.max(from), span.end.min(to));
+        // A thread that never ran has no story.
+        let switch = span.switch_in(&trace.kept);
+        let out = span.switch_out(&trace.kept);
+        let runner = switch.map(|switch| switch.runner).or(out.and_then(|out| out.other))?;
+        let value = trace.clock.filetime(end).saturating_sub(trace.clock.filetime(start)).max(0);
+        let ready = span.readied_by(&trace.kept).filter(|_| measure.wakers);
+        let waker = ready.map(|ready| {
+            let of_thread = waits.waker(trace, ready).is_some();
+            Waker { runner: of_thread.then_some(ready.runner), stack: ready.stack }
+        });
+        let mark = match (span.state, measure) {
+            (State::Ready, Measure { what: Measured::Wall, .. }) => Some(Remark::Ready),
+            (State::Blocked, Measure { by_reason: true, .. }) => {
+                Some(Remark::Blocked(span.reason(&trace.kept)))
+            }
+            (State::Blocked, Measure { what: Measured::Wall, .. }) => Some(Remark::Blocked(None)),
+            _ => None,
+        };
+        Some(Dot {
+            time: if start < end { start } else { span.start },
+            value,
+            runner,
+            stack: switch.map_or(StackId(u32::MAX), |switch| switch.stack),
+            address: None,
+            processor: switch.or(out).map_or(0, |switch| switch.processor),
+            context: Context::Thread,
+            count: 1,
+            mark,
+            waker,
+        })
+    };
+    all.filter(|span| measure.what.has(span.state)).filter_map(dot).collect()
+}

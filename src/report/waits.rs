@@ -1,0 +1,286 @@
+//! The worst waits: where each thread went to sleep, who made it ready, and what that one had waited for.
+
+use std::cmp::Reverse;
+use std::io::{self, Write};
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::events::kernel::ReadyThread;
+use crate::prefix_tree::NodeId;
+use crate::profile::{Entry, FrameId, Profile};
+use crate::trace::Stacked;
+use crate::trace::waits::{Chain, ChainEnd, Link, State, Wait, Waits};
+
+use super::narrow::narrow;
+use super::spelling::Spelling;
+use super::table::grid_rest;
+use super::text::{count, duration, json, one_line};
+use super::thread_times::thread_text;
+
+/// Waits, the longest first.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorstWaits {
+    /// They.
+    pub waits: Vec<Row>,
+    /// How many were left out.
+    pub left_out: usize,
+}
+
+/// A wait that ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The thread.
+    #[serde(flatten)]
+    pub thread: Who,
+    /// When it blocked, in ns since the first record.
+    pub start_ns: i64,
+    /// From then until it ran again.
+    pub duration_ns: i64,
+    /// Why it left its processor, as the kernel calls it; `None` for a number that has no name.
+    pub reason: Option<&'static str>,
+    /// Where it had gone to sleep, the innermost function first; empty where the recording does not say.
+    pub stack: Vec<String>,
+    /// How long of all it was ready and had no processor.
+    pub ready_ns: i64,
+    /// Who made it ready; `None` where the recording does not say.
+    pub readied_by: Option<Waker>,
+    /// What filled its blocked time, the last first.
+    pub chain: Vec<Step>,
+    /// How the chain ends: `filled`, `interrupt`, `no_event`, `unknown`, `cycle`, `too_long`.
+    pub chain_end: &'static str,
+}
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Who {
+    /// The id of its process.
+    pub pid: u32,
+    /// The name of its process.
+    pub process: String,
+    /// The system's id.
+    pub tid: u32,
+    /// Its name; mostly empty.
+    pub name: String,
+}
+
+/// What made a thread ready.
+#[derive(Clone, Debug, Serialize)]
+pub struct Waker {
+    /// The thread; `None` for an interrupt.
+    pub thread: Option<Who>,
+    /// What it did then, the innermost function first.
+    pub stack: Vec<String>,
+}
+
+/// What a thread did while another one waited for it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Step {
+    /// The thread.
+    #[serde(flatten)]
+    pub thread: Who,
+    /// `running`, `ready` or `unknown`.
+    pub state: &'static str,
+    /// From when on, in ns since the first record.
+    pub start_ns: i64,
+    /// Until when.
+    pub end_ns: i64,
+}
+
+impl WorstWaits {
+    /// The longest `most` of the waits of the threads for which `keeps` is true, by their places in [`Waits::threads`].
+    /// `profile` has blocked time with wakers.
+    pub fn new(
+        profile: &Profile,
+        spelling: &Spelling<'_>,
+        waits: &Waits,
+        keeps: impl Fn(usize) -> bool,
+        most: usize,
+    ) -> WorstWaits {
+        let kept = waits.threads.iter().enumerate().filter(|(index, _)| keeps(*index));
+        let ended = kept.flat_map(|(index, thread)| {
+            thread.waits().filter(|wait| wait.blocked.came.is_some()).map(move |wait| (index, wait))
+        });
+        let mut all: Vec<(usize, Wait)> = ended.collect();
+        all.sort_by_key(|(index, wait)| (Reverse(wait.ticks()), wait.blocked.start, *index));
+        let left_out = all.len().saturating_sub(most);
+        all.truncate(most);
+        let stacks: FxHashMap<_, NodeId> = profile
+            .samples
+            .iter()
+            .filter_map(|sample| Some(((waits.thread_of(sample.runner)?, sample.time), sample.stack)))
+            .collect();
+        let row = |(index, wait): (usize, Wait)| {
+            let stack = stacks.get(&(index, wait.blocked.start)).copied();
+            Row::new(profile, spelling, waits, index, &wait, stack)
+        };
+        WorstWaits { waits: all.into_iter().map(row).collect(), left_out }
+    }
+}
+
+impl Row {
+    fn new(
+        profile: &Profile,
+        spelling: &Spelling<'_>,
+        waits: &Waits,
+        index: usize,
+        wait: &Wait,
+        stack: Option<NodeId>,
+    ) -> Row {
+        let trace = &*profile.trace;
+        let (own, waker) = stack.map(|stack| profile.stacks.frames_and_waker(stack)).unwrap_or_default();
+        let texts = |frames: Vec<FrameId>| {
+            frames.into_iter().map(|frame| spelling.text(Entry::Frame(frame))).collect::<Vec<_>>()
+        };
+        let ns = |time| trace.clock.nanoseconds(time);
+        let Chain { links, end, .. } = waits.chain(trace, wait);
+        let readied = |event: &Stacked<ReadyThread>| Waker {
+            thread: waits.waker(trace, event).map(|thread| Who::new(profile, waits, thread)),
+            stack: texts(waker.unwrap_or_default()),
+        };
+        let step = |link: &Link| Step {
+            thread: Who::new(profile, waits, link.thread),
+            state: match link.state {
+                State::Running => "running",
+                State::Ready => "ready",
+                State::Blocked | State::Unknown => "unknown",
+            },
+            start_ns: ns(link.start),
+            end_ns: ns(link.end),
+        };
+        Row {
+            thread: Who::new(profile, waits, index),
+            start_ns: ns(wait.blocked.start),
+            duration_ns: ns(wait.end()) - ns(wait.blocked.start),
+            reason: wait.blocked.reason(&trace.kept).and_then(|reason| reason.name()),
+            ready_ns: ns(wait.end()) - ns(wait.blocked.end),
+            readied_by: wait.blocked.readied_by(&trace.kept).map(readied),
+            stack: texts(own),
+            chain: links.iter().map(step).collect(),
+            chain_end: match end {
+                ChainEnd::Filled => "filled",
+                ChainEnd::Interrupt => "interrupt",
+                ChainEnd::NoEvent => "no_event",
+                ChainEnd::Unknown => "unknown",
+                ChainEnd::Cycle => "cycle",
+                ChainEnd::TooLong => "too_long",
+            },
+        }
+    }
+}
+
+impl Who {
+    fn new(profile: &Profile, waits: &Waits, thread: usize) -> Who {
+        let trace = &*profile.trace;
+        let times = waits.threads.get(thread);
+        let process = times.and_then(|times| trace.process(times.process));
+        let thread = times.and_then(|times| trace.thread(times.thread?));
+        Who {
+            pid: process.map_or(u32::MAX, |process| process.pid),
+            process: process.map_or("unknown process", |process| process.label()).to_owned(),
+            tid: times.map_or(u32::MAX, |times| times.tid),
+            name: thread.map_or(String::new(), |thread| thread.name.clone()),
+        }
+    }
+
+    fn text(&self) -> String {
+        thread_text(&self.process, self.pid, self.tid, &self.name)
+    }
+}
+
+/// Frames of a stack that the text shows.
+const FRAMES: usize = 12;
+
+/// Steps of a chain that the text shows.
+const STEPS: usize = 12;
+
+/// Writes the waits. With the `width` of a terminal the lines end there.
+pub fn write(out: &mut impl Write, worst: &WorstWaits, width: Option<usize>) -> io::Result<()> {
+    let time = |nanoseconds: i64| duration(nanoseconds as f64 / 1e9);
+    let line = |text: &str, indent: usize| {
+        let room = width.map_or(usize::MAX, |width| width.saturating_sub(indent));
+        format!("{:indent$}{}", "", narrow(text, room))
+    };
+    for row in &worst.waits {
+        let reason = row.reason.map(|reason| format!(", {reason}")).unwrap_or_default();
+        let ready =
+            if row.ready_ns > 0 { format!(", {} of it ready", time(row.ready_ns)) } else { String::new() };
+        writeln!(
+            out,
+            "{} at {:.3} s{reason}{ready}: {}",
+            time(row.duration_ns),
+            row.start_ns as f64 / 1e9,
+            one_line(&row.thread.text())
+        )?;
+        write_stack(out, "waited in", &row.stack, &line)?;
+        match &row.readied_by {
+            None => {}
+            Some(Waker { thread: None, stack }) => {
+                writeln!(out, "  readied by an interrupt")?;
+                write_stack(out, "in", stack, &line)?;
+            }
+            Some(Waker { thread: Some(thread), stack }) => {
+                writeln!(out, "{}", line(&format!("readied by {}", thread.text()), 2))?;
+                write_stack(out, "in", stack, &line)?;
+            }
+        }
+        write_chain(out, row, &time, &line)?;
+        writeln!(out)?;
+    }
+    grid_rest(out, worst.left_out)
+}
+
+fn write_stack(
+    out: &mut impl Write,
+    head: &str,
+    stack: &[String],
+    line: &impl Fn(&str, usize) -> String,
+) -> io::Result<()> {
+    let Some(leaf) = stack.first() else { return Ok(()) };
+    writeln!(out, "{}", line(&format!("{head} {leaf}"), 2))?;
+    for frame in stack.iter().take(FRAMES).skip(1) {
+        writeln!(out, "{}", line(frame, 4 + head.len() - 1))?;
+    }
+    if stack.len() > FRAMES {
+        writeln!(out, "    … {} more frames", count((stack.len() - FRAMES) as u64))?;
+    }
+    Ok(())
+}
+
+/// What filled the wait, where more than one thread did.
+fn write_chain(
+    out: &mut impl Write,
+    row: &Row,
+    time: &impl Fn(i64) -> String,
+    line: &impl Fn(&str, usize) -> String,
+) -> io::Result<()> {
+    if row.chain.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "  meanwhile, the last first")?;
+    for step in row.chain.iter().take(STEPS) {
+        let what = match step.state {
+            "running" => "ran",
+            "ready" => "was ready",
+            _ => "did what no event shows",
+        };
+        let text = format!("{} {what} for {}", step.thread.text(), time(step.end_ns - step.start_ns));
+        writeln!(out, "{}", line(&text, 4))?;
+    }
+    let rest = row.chain.len().saturating_sub(STEPS);
+    if rest > 0 {
+        writeln!(out, "    … {} more steps", count(rest as u64))?;
+    }
+    let end = match row.chain_end {
+        "interrupt" => "before that, an interrupt made it ready: a device or a timer",
+        "no_event" => "before that, no event says who made it ready",
+        "cycle" => "the events go round in a ring",
+        _ => return Ok(()),
+    };
+    writeln!(out, "    {end}")
+}
+
+/// Writes the waits as JSON.
+pub fn write_json(out: &mut impl Write, worst: &WorstWaits) -> io::Result<()> {
+    json(out, worst)
+}
