@@ -18,7 +18,7 @@ pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
     view.check_metric(args.measure.metric)?;
     let filter = &args.reading.filter.samples;
     view.range = (filter.from, filter.to);
-    view.chosen = args.reading.filter.chosen();
+    view.chosen = [args.measure.chosen(), args.reading.filter.chosen()].concat();
     let analysis = samples::open(&args.files, &args.reading, &args.measure, view.detail, quiet)?;
     let name = args.files.first().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy();
     let printed = view.show(&analysis, &name, quiet);

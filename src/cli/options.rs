@@ -93,6 +93,17 @@ impl args::Limits {
 }
 
 impl args::Measure {
+    /// The flags, as they may be typed.
+    pub(super) fn chosen(&self) -> Vec<String> {
+        let metric = clap::ValueEnum::to_possible_value(&self.metric);
+        let metric = metric.filter(|_| self.metric != args::MetricWord::Cpu);
+        let mut flags: Vec<String> =
+            metric.iter().map(|metric| format!("--metric {}", metric.get_name())).collect();
+        flags.extend(self.by_reason.then(|| "--by-reason".to_owned()));
+        flags.extend(self.with_wakers.then(|| "--with-wakers".to_owned()));
+        flags
+    }
+
     /// What is measured, if the flags fit together.
     pub(super) fn checked(&self) -> Result<Measure> {
         let measure = self.measure();

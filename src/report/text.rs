@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::clock::Clock;
 use crate::event::Ticks;
-use crate::profile::Cut;
+use crate::profile::{Cut, Metric};
 use crate::trace::Merged;
 
 /// A count with commas between thousands.
@@ -27,6 +27,13 @@ pub fn count(value: u64) -> String {
 pub fn signed(value: i64) -> String {
     let sign = if value < 0 { "-" } else { "" };
     format!("{sign}{}", count(value.unsigned_abs()))
+}
+
+/// `1 wait`, `1,234 waits`: so many samples of a metric.
+pub(super) fn samples(number: u64, metric: Metric) -> String {
+    let plural = metric.samples;
+    let noun = if number == 1 { plural.strip_suffix('s').unwrap_or(plural) } else { plural };
+    format!("{} {noun}", count(number))
 }
 
 /// Seconds with the unit that fits: `1.25 s`, `12.5 ms`, `340 us`.

@@ -32,6 +32,7 @@ mod cli {
     mod symbolize;
     mod view;
     mod view_symbols;
+    mod waits;
 }
 
 mod clr {

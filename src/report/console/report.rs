@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use crate::profile::{Focus, Grouping, Metric, Part, Shape};
 use crate::report::format::{Content, Format, Needs, Picture, Tops};
 use crate::report::strip;
-use crate::report::text::{count, duration};
+use crate::report::text::{count, duration, samples};
 use crate::trace::RunnerId;
 
 use super::Options;
@@ -47,10 +47,10 @@ fn write_head(out: &mut dyn Write, picture: &Picture<'_>) -> io::Result<()> {
     let shown = (0..).zip(&profile.samples).filter(|(number, _)| !left_out(number));
     let threads: FxHashSet<RunnerId> = shown.map(|(_, sample)| sample.runner).collect();
     let total = duration(picture.arranged.values.total() as f64 / 1e7);
-    let (samples, metric) = (count(picture.arranged.balance.kept), profile.metric);
+    let samples = samples(picture.arranged.balance.kept, profile.metric);
     let noun = if threads.len() == 1 { "thread" } else { "threads" };
     let threads = count(threads.len() as u64);
-    writeln!(out, "{total} {}: {samples} {} of {threads} {noun}", metric.name, metric.samples)
+    writeln!(out, "{total} {}: {samples} of {threads} {noun}", profile.metric.name)
 }
 
 /// Writes the callers of what the picture is focused on, and then its callees, both from all processes.

@@ -17,7 +17,7 @@ use super::console::middle;
 use super::format::{Content, Format, Needs, Picture, Tops};
 use super::label::Labels;
 use super::narrow::narrow;
-use super::text::{count, duration, one_line, signed};
+use super::text::{self, count, duration, one_line, signed};
 use boxes::{Boxes, Drawing, Drawn};
 
 /// The callers on top: the format of most people, as a stack of a hundred frames would otherwise open on an empty page.
@@ -39,7 +39,7 @@ fn titles(picture: &Picture<'_>) -> Options {
     let metric = picture.profile().metric;
     let mut subtitle = match metric.counted {
         Counted::Samples => format!("{samples} samples, {time} of CPU"),
-        _ => format!("{} {}, {time}", count(arranged.balance.kept), metric.samples),
+        _ => format!("{}, {time}", text::samples(arranged.balance.kept, metric)),
     };
     subtitle += &format!(" in {}", duration(seconds(timeline.length)));
     if let (Some(_), _) | (_, Some(_)) = picture.range {

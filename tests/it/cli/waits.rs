@@ -1,0 +1,235 @@
+//! Waits at the command line: `threads`, `waits`, and call trees of blocked, ready and wall time.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::command::etwprof;
+use crate::support::data;
+use crate::support::stacks::machine;
+use crate::synth::kernel::thread::{CSwitch, ready};
+use crate::synth::{Etl, Event, IntoEvent, START, Sample, stack_walk};
+
+const K: u64 = 0xffff_8000_0000_0000;
+
+/// Ticks of 100 ns in a millisecond.
+const MS: i64 = 10_000;
+
+/// A moment in milliseconds.
+fn at(ms: i64) -> i64 {
+    START + ms * MS
+}
+
+fn stack(etl: Etl, ms: i64, (pid, tid): (u32, u32), kernel: &[u64], user: &[u64]) -> Etl {
+    let etl = etl.event(0, at(ms) + 2, stack_walk::full(at(ms), pid, tid, kernel));
+    etl.event(0, at(ms) + 4, stack_walk::full(at(ms), pid, tid, user))
+}
+
+/// Thread 41 of a.exe runs for 10 ms, waits in 0x1000 until 52 of b.exe makes it ready after 30 ms, gets a processor 5 ms
+/// later, and is pre-empted at 60 ms until 80 ms. 52 had run from 30 ms on.
+fn recording() -> (TempDir, PathBuf) {
+    let etl = machine().event(0, at(1), CSwitch::new(0, 41)).event(0, at(5), Sample::new(0x1100, 41));
+    let etl = stack(etl, 5, (40, 41), &[K], &[0x1100, 0x2000]);
+    let etl = etl.event(0, at(11), CSwitch::new(41, 0).reason(15, 5));
+    let etl = stack(etl.event(1, at(31), CSwitch::new(0, 52)), 31, (50, 52), &[K + 16], &[0x8000]);
+    let etl = etl.event(1, at(41), Event::from(ready(41, false)).by(50, 52));
+    let etl = stack(etl, 41, (50, 52), &[K + 32], &[0x9000]);
+    let etl = stack(etl.event(0, at(46), CSwitch::new(0, 41)), 46, (40, 41), &[K + 48], &[0x1000, 0x2000]);
+    let etl = etl.event(0, at(61), CSwitch::new(41, 51).reason(32, 1));
+    let etl = stack(etl.event(0, at(81), CSwitch::new(51, 41)), 81, (40, 41), &[K + 64], &[0x1200, 0x2000]);
+    let etl = etl.event(1, at(101), CSwitch::new(52, 0));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("waits.etl");
+    std::fs::write(&path, etl.finish()).unwrap();
+    (folder, path)
+}
+
+fn run(args: &[&str]) -> (String, String) {
+    let (_folder, path) = recording();
+    let mut line = vec![args[0], path.to_str().unwrap()];
+    line.extend(&args[1..]);
+    let output = etwprof(line).success();
+    (output.text().to_owned(), output.stderr)
+}
+
+fn folded(args: &[&str]) -> Vec<String> {
+    let (text, _) = run(&[&["convert", "-f", "folded", "--no-symbols"], args].concat());
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn blocked_time_stands_where_the_thread_went_to_sleep() {
+    let of_a = folded(&["--metric", "blocked", "--name", "a.exe"]);
+    assert_eq!(of_a, ["a.exe (40);0x2000;0x1000;0xffff800000000030 30000"], "30 ms in us");
+    let by_reason = folded(&["--metric", "blocked", "--name", "a.exe", "--by-reason"]);
+    assert_eq!(by_reason, ["a.exe (40);[WrQueue];0x2000;0x1000;0xffff800000000030 30000"]);
+    let with_wakers = folded(&["--metric", "blocked", "--name", "a.exe", "--with-wakers"]);
+    assert_eq!(
+        with_wakers,
+        ["a.exe (40);0x2000;0x1000;0xffff800000000030;[readied by b.exe];0x9000;0xffff800000000020 30000"]
+    );
+}
+
+#[test]
+fn ready_time_is_what_came_after_and_pre_emption() {
+    let ready = folded(&["--metric", "ready", "--name", "a.exe"]);
+    assert_eq!(
+        ready,
+        [
+            "a.exe (40);0x2000;0x1000;0xffff800000000030 5000",
+            "a.exe (40);0x2000;0x1200;0xffff800000000040 20000"
+        ]
+    );
+}
+
+#[test]
+fn wall_time_has_samples_and_waits() {
+    let mut wall = folded(&["--metric", "wall", "--name", "a.exe"]);
+    wall.sort();
+    assert_eq!(
+        wall,
+        [
+            "a.exe (40);0x2000;0x1100;0xffff800000000000 1000",
+            "a.exe (40);[blocked];0x2000;0x1000;0xffff800000000030 30000",
+            "a.exe (40);[ready];0x2000;0x1000;0xffff800000000030 5000",
+            "a.exe (40);[ready];0x2000;0x1200;0xffff800000000040 20000",
+        ]
+    );
+}
+
+#[test]
+fn a_range_of_time_cuts_waits() {
+    let part = folded(&["--metric", "blocked", "--name", "a.exe", "--from", "0.02", "--to", "0.03"]);
+    assert_eq!(part, ["a.exe (40);0x2000;0x1000;0xffff800000000030 10000"]);
+}
+
+#[test]
+fn the_tree_says_what_it_measures() {
+    let (text, said) = run(&["convert", "--metric", "blocked", "--name", "a.exe", "--no-symbols"]);
+    assert!(text.starts_with("30.0 ms blocked time: 1 wait of 1 thread\n"), "{text}");
+    assert!(!text.contains("CPU"), "{text}");
+    assert!(said.contains("1 kept (30.0 ms blocked time)"), "{said}");
+    let (svg, _) = run(&["convert", "--metric", "blocked", "--name", "a.exe", "-f", "svg", "--no-symbols"]);
+    assert!(svg.contains("<title>Blocked time: a.exe (40) in waits.etl</title>"), "{svg}");
+    assert!(svg.contains(">1 wait, 30.0 ms in ") && !svg.contains("1 sample"), "{svg}");
+}
+
+#[test]
+fn threads_add_up() {
+    let (text, _) = run(&["threads", "--json", "-n", "0"]);
+    let table: Value = serde_json::from_str(&text).unwrap();
+    let threads = table["threads"].as_array().unwrap();
+    let of = |tid: u64| threads.iter().find(|thread| thread["tid"] == tid).expect("a thread");
+    for thread in threads {
+        let number = |name: &str| thread[name].as_i64().unwrap();
+        let states = ["running_ns", "ready_ns", "blocked_ns", "unknown_ns"].map(number);
+        assert_eq!(states.iter().sum::<i64>(), number("end_ns") - number("start_ns"), "{thread}");
+    }
+    let facts = |tid, names: &[&str]| names.iter().map(|name| of(tid)[name].clone()).collect::<Vec<_>>();
+    let names = ["pid", "process", "running_ns", "ready_ns", "blocked_ns", "sampled_ns", "switches"];
+    // It ran from 1 to 11, 46 to 61, and 81 to 101 ms.
+    let of_41: Vec<Value> =
+        serde_json::from_str(r#"[40,"a.exe",45000000,25000000,30000000,1000000,3]"#).unwrap();
+    assert_eq!(facts(41, &names), of_41);
+    // 52 ran from 31 to 101 ms: nobody made it ready after the begin, so it was that.
+    assert_eq!(facts(52, &["running_ns", "ready_ns"]), [70_000_000, 30_000_000]);
+    assert_eq!(facts(41, &["longest_wait_ns", "longest_wait_start_ns"]), [35_000_000, 11_000_000]);
+    let (text, _) = run(&["threads", "--sort", "longest-wait", "-n", "1"]);
+    assert!(text.lines().nth(3).unwrap().ends_with("a.exe (40) thread 41"), "{text}");
+    let (csv, _) = run(&["threads", "--csv", "--tid", "41"]);
+    assert_eq!(csv.lines().count(), 2, "{csv}");
+}
+
+#[test]
+fn the_worst_wait_has_its_stack_its_waker_and_what_that_did() {
+    let (text, _) = run(&["waits", "--json", "--no-symbols", "--name", "a.exe"]);
+    let worst: Value = serde_json::from_str(&text).unwrap();
+    let [wait] = worst["waits"].as_array().unwrap().as_slice() else { panic!("{text}") };
+    let expected: Value = serde_json::from_str(
+        r#"{
+            "pid": 40, "process": "a.exe", "tid": 41, "name": "",
+            "start_ns": 11000000, "duration_ns": 35000000, "reason": "WrQueue",
+            "stack": ["0xffff800000000030", "0x1000", "0x2000"],
+            "ready_ns": 5000000,
+            "readied_by": {
+                "thread": {"pid": 50, "process": "b.exe", "tid": 52, "name": ""},
+                "stack": ["0xffff800000000020", "0x9000"]
+            },
+            "chain": [
+                {"pid": 50, "process": "b.exe", "tid": 52, "name": "", "state": "running",
+                 "start_ns": 31000000, "end_ns": 41000000},
+                {"pid": 50, "process": "b.exe", "tid": 52, "name": "", "state": "ready",
+                 "start_ns": 11000000, "end_ns": 31000000}
+            ],
+            "chain_end": "filled"
+        }"#,
+    )
+    .unwrap();
+    assert_eq!(*wait, expected);
+    let (text, _) = run(&["waits", "--no-symbols", "--name", "a.exe"]);
+    assert_eq!(
+        text,
+        "35.0 ms at 0.011 s, WrQueue, 5.0 ms of it ready: a.exe (40) thread 41\n\
+         \x20 waited in 0xffff800000000030\n\
+         \x20           0x1000\n\
+         \x20           0x2000\n\
+         \x20 readied by b.exe (50) thread 52\n\
+         \x20 in 0xffff800000000020\n\
+         \x20    0x9000\n\
+         \x20 meanwhile, the last first\n\
+         \x20   b.exe (50) thread 52 ran for 10.0 ms\n\
+         \x20   b.exe (50) thread 52 was ready for 20.0 ms\n\n"
+    );
+}
+
+#[test]
+fn what_cannot_be_shown_says_why() {
+    let demo = "examples/demo.etl";
+    for args in [
+        vec!["convert", demo, "--metric", "blocked"],
+        vec!["threads", demo],
+        vec!["waits", demo],
+        vec!["top", demo, "--metric", "wall"],
+    ] {
+        let output = etwprof(&args);
+        assert_eq!(output.code, 1, "{args:?}");
+        assert!(output.stderr.contains("the recording has no context switches"), "{}", output.stderr);
+    }
+    for (args, why) in [
+        (vec!["convert", demo, "--by-reason"], "--by-reason: only blocked time has reasons"),
+        (vec!["convert", demo, "--with-wakers"], "--with-wakers: CPU time has no wakers"),
+        (vec!["convert", demo, "--metric", "ready", "-f", "pprof", "-o", "-"], "shows CPU time only"),
+    ] {
+        let output = etwprof(&args);
+        assert_eq!(output.code, 2, "{args:?}");
+        assert!(output.stderr.contains(why), "{}", output.stderr);
+    }
+    let (_folder, path) = recording();
+    let output = etwprof(["threads", path.to_str().unwrap(), "--name", "nobody"]);
+    assert_eq!(output.code, 1);
+}
+
+/// CPU time by switches and by samples are measured apart. A sample stands for a millisecond, so n samples are off by the
+/// square root of n, and at the ends by one.
+#[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
+fn switches_and_samples_of_a_real_recording_agree() {
+    let path = data::packed("etl/xperf/slow-ppt.zip");
+    let output = etwprof(["threads", path.to_str().unwrap(), "--json", "-n", "0"]).success();
+    let table: Value = serde_json::from_str(output.text()).unwrap();
+    assert_eq!(table["contradictions"], 0);
+    let mut compared = 0;
+    for thread in table["threads"].as_array().unwrap() {
+        let ms = |name: &str| thread[name].as_i64().unwrap() as f64 / 1e6;
+        let (running, sampled) = (ms("running_ns"), ms("sampled_ns"));
+        if sampled < 50.0 {
+            continue;
+        }
+        compared += 1;
+        // Running time has the interrupts on the thread's back, which samples count apart.
+        let off = running - sampled;
+        assert!(off.abs() < 3.0 * sampled.sqrt() + 1.0, "{thread}");
+    }
+    assert!(compared >= 8, "{compared}");
+}
