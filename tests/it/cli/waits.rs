@@ -9,7 +9,7 @@ use crate::support::command::etwprof;
 use crate::support::data;
 use crate::support::stacks::machine;
 use crate::synth::kernel::thread::{CSwitch, ready};
-use crate::synth::{Etl, Event, IntoEvent, START, Sample, stack_walk};
+use crate::synth::{Etl, IntoEvent, START, Sample, stack_walk};
 
 const K: u64 = 0xffff_8000_0000_0000;
 
@@ -33,7 +33,7 @@ fn recording() -> (TempDir, PathBuf) {
     let etl = stack(etl, 5, (40, 41), &[K], &[0x1100, 0x2000]);
     let etl = etl.event(0, at(11), CSwitch::new(41, 0).reason(15, 5));
     let etl = stack(etl.event(1, at(31), CSwitch::new(0, 52)), 31, (50, 52), &[K + 16], &[0x8000]);
-    let etl = etl.event(1, at(41), Event::from(ready(41, false)).by(50, 52));
+    let etl = etl.event(1, at(41), ready(41, false).by(50, 52));
     let etl = stack(etl, 41, (50, 52), &[K + 32], &[0x9000]);
     let etl = stack(etl.event(0, at(46), CSwitch::new(0, 41)), 46, (40, 41), &[K + 48], &[0x1000, 0x2000]);
     let etl = etl.event(0, at(61), CSwitch::new(41, 51).reason(32, 1));

@@ -85,7 +85,7 @@ fn leaving(etl: Etl, cpu: u16, at: i64, (old, reason, state): (u32, u8, u8), new
 
 /// `by` makes a thread ready.
 fn readied(etl: Etl, cpu: u16, at: i64, tid: u32, by: u32) -> Etl {
-    etl.event(cpu, T + at, Event::from(ready(tid, false)).by(40, by))
+    etl.event(cpu, T + at, ready(tid, false).by(40, by))
 }
 
 #[test]
@@ -334,7 +334,7 @@ proptest! {
                 0..=3 => CSwitch::new(old, new).into(),
                 4 => CSwitch::new(old, new).reason(PREEMPTED, READY).into(),
                 5 => CSwitch::new(old, new).reason(REQUEST, ENDED).into(),
-                6 => Event::from(ready(old, false)).by(40, new),
+                6 => ready(old, false).by(40, new),
                 7 => Thread::start(40, 43).into(),
                 8 => Thread::end(40, old.max(41)).into(),
                 _ => {
