@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use etwprof::analysis::{self, AnalysisError};
 use etwprof::etl::{Damage, Reading, Recording};
 use etwprof::profile::Profile;
@@ -15,6 +15,10 @@ use super::{say, served};
 
 /// Opens `files` and makes of them what `options` say.
 pub(super) fn analysis(files: &[PathBuf], options: &Options, quiet: bool) -> Result<Analysis> {
+    // Whatever led here.
+    if let Some(file) = files.iter().find(|file| !served::may_open(file)) {
+        bail!("{}: no file outside the folders of the server is opened", file.display());
+    }
     let read = || Analysis::open(files, options, &Watch::new(options, quiet)).map_err(explained);
     let analysis = served::kept(|| key(files, options), read)?;
     // Before filters fail for what was given up.

@@ -98,7 +98,6 @@ impl LogFile {
     /// Lets go of the file: nothing is there to be read any more.
     pub(super) fn close(&mut self) {
         self.bytes = Bytes::Owned(Vec::new());
-        self.buffers = Vec::new();
     }
 
     /// Buffers that are missing between others, by their sequence numbers.

@@ -97,7 +97,14 @@ pub(crate) struct WorstWaits {
     pub(crate) files: Vec<PathBuf>,
 
     /// Show at most this many waits; 0 shows all
-    #[arg(short = 'n', long = "rows", value_name = "N", default_value_t = 10, value_parser = number::<usize>)]
+    #[arg(
+        short = 'n',
+        long = "rows",
+        value_name = "N",
+        default_value_t = 10,
+        value_parser = number::<usize>,
+        help_heading = "Table"
+    )]
     pub(crate) rows: usize,
 
     /// Print JSON

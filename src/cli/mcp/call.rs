@@ -1,5 +1,6 @@
 //! A call of a tool: from its arguments to the command's result.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,10 +47,11 @@ impl Answers {
         // Of a call that a fault ended.
         drop(served::caught());
         let tool = Tool::of(name).ok_or_else(|| anyhow!("there is no tool {name}"))?;
-        if tool.name == "open" && arguments.get("files").is_none_or(|files| *files == json!([])) {
+        let line = self.command_line(tool, arguments)?;
+        let names_files = |files: &Value| !files.is_null() && *files != json!([]);
+        if tool.name == "open" && !arguments.get("files").is_some_and(names_files) {
             return Ok(self.recordings());
         }
-        let line = self.command_line(tool, arguments)?;
         let args = Args::try_parse_from(line).map_err(|wrong| anyhow!("{}", one_line_of(&wrong)))?;
         let result = dispatch(args);
         let Caught { printed, said } = served::caught();
@@ -85,6 +87,13 @@ impl Answers {
             let names: Vec<String> = known.iter().map(tools::name).collect();
             bail!("{} takes no argument {unknown}; it takes {}", tool.name, names.join(", "));
         }
+        let is_missing = |argument: &&Arg| {
+            let value = arguments.get(&tools::name(argument));
+            tool.needs(argument) && value.is_none_or(|value| value.is_null() || *value == json!([]))
+        };
+        if let Some(missing) = known.iter().find(is_missing) {
+            bail!("{} needs the argument {}", tool.name, tools::name(missing));
+        }
         let mut line: Vec<OsString> = vec!["etwprof".into(), tool.command.into()];
         line.extend(tool.always.iter().map(OsString::from));
         line.extend(self.options.iter().cloned());
@@ -93,7 +102,12 @@ impl Answers {
             let name = tools::name(argument);
             let Some(value) = arguments.get(&name).filter(|value| !value.is_null()) else { continue };
             if argument.get_action().takes_values() {
-                for value in texts(&name, value)? {
+                let values = texts(&name, value)?;
+                // Of an argument that stands in a place, a second value would be that of the next one.
+                if !tools::is_list(argument) && values.len() != 1 {
+                    bail!("{name}: one text is expected");
+                }
+                for value in values {
                     let value = if is_of_files(argument) {
                         self.resolved(&value)?.into()
                     } else {
@@ -124,6 +138,11 @@ impl Answers {
 
     /// A file below one of the folders.
     fn resolved(&self, path: &str) -> Result<PathBuf> {
+        if is_elsewhere(path) {
+            bail!(
+                "{path}: only files below the folders of the server may be opened; name one by its path from there"
+            );
+        }
         let candidates = self.folders.iter().map(|folder| folder.join(path));
         let found = candidates.filter(|path| path.exists()).find(|path| served::may_open(path));
         found.and_then(|path| path.canonicalize().ok()).ok_or_else(|| {
@@ -161,6 +180,17 @@ fn collect(top: &Path, folder: &Path, depth: usize, found: &mut Vec<(String, u64
             found.push((relative, entry.metadata().map_or(0, |file| file.len())));
         }
     }
+}
+
+/// True for a path to another machine or to a device. To look whether such a file exists is to ask that machine, which gets
+/// to know who asks.
+fn is_elsewhere(path: &str) -> bool {
+    let is_separator = |c: char| matches!(c, '/' | '\\');
+    let mut start = path.chars();
+    let two = (start.next().is_some_and(is_separator), start.next().is_some_and(is_separator));
+    // Of a drive only its own folder and those below; `C:x` is somewhere else.
+    let drive = path.get(1..2) == Some(":") && !path.get(2..3).is_some_and(|c| c.starts_with(is_separator));
+    two == (true, true) || cfg!(windows) && drive
 }
 
 fn is_of_files(argument: &Arg) -> bool {
@@ -226,35 +256,60 @@ fn summary(info: &Value) -> Value {
     })
 }
 
-/// Cuts the longest lists of a result until it is small enough, and says so in `cut`.
+/// Cuts the longest lists and texts of a result until it is small enough, wherever they are in it, and says so in `cut`.
 fn bounded(mut value: Value) -> Value {
-    let mut cut = Map::new();
+    let mut cut: BTreeMap<String, u64> = BTreeMap::new();
     while value.to_string().len() > LARGEST {
-        let Value::Object(fields) = &mut value else { break };
-        let size = |value: &Value| match value {
-            Value::Array(rows) if rows.len() > 1 => value.to_string().len(),
-            Value::String(text) => text.len(),
-            _ => 0,
-        };
-        let Some((name, longest)) = fields.iter_mut().max_by_key(|(_, value)| size(value)) else { break };
-        match longest {
-            Value::Array(rows) if rows.len() > 1 => {
+        let mut longest = None;
+        find_longest(&value, String::new(), &mut longest);
+        let Some((_, path)) = longest else { break };
+        let Some(part) = value.pointer_mut(&path) else { break };
+        let less = match part {
+            Value::Array(rows) => {
                 let keep = rows.len() / 2;
-                let before = cut.get(name).and_then(Value::as_u64).unwrap_or(0);
-                cut.insert(name.clone(), json!(before + (rows.len() - keep) as u64));
+                let less = rows.len() - keep;
                 rows.truncate(keep);
+                less
             }
             Value::String(text) => {
-                let keep = (0..=LARGEST / 2).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-                let lines = text.get(keep..).unwrap_or_default().lines().count();
-                cut.insert(name.clone(), json!(lines));
+                let keep = (0..=text.len() / 2).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+                let less = text.get(keep..).unwrap_or_default().lines().count();
                 text.truncate(keep);
+                less
             }
             _ => break,
-        }
+        };
+        *cut.entry(path.trim_start_matches('/').replace('/', ".")).or_default() += less as u64;
     }
     if let (Value::Object(fields), false) = (&mut value, cut.is_empty()) {
-        fields.insert("cut".to_owned(), Value::Object(cut));
+        fields.insert("cut".to_owned(), json!(cut));
     }
     value
+}
+
+/// What of a result may be cut: lists of several, and long texts. Finds that with the most JSON, and the innermost of those
+/// that hold each other.
+fn find_longest(value: &Value, path: String, longest: &mut Option<(usize, String)>) {
+    const LONG_TEXT: usize = 2_000;
+    let size = match value {
+        Value::Array(rows) if rows.len() > 1 => value.to_string().len(),
+        Value::String(text) if text.len() > LONG_TEXT => text.len(),
+        _ => 0,
+    };
+    if size > longest.as_ref().map_or(0, |(most, _)| *most) {
+        *longest = Some((size, path.clone()));
+    }
+    // Rows are alike: what is in them goes with them, unless there is but one.
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                find_longest(value, format!("{path}/{name}"), longest);
+            }
+        }
+        Value::Array(rows) if rows.len() == 1 => {
+            rows.iter().for_each(|row| find_longest(row, format!("{path}/0"), longest));
+        }
+        _ => {}
+    }
 }

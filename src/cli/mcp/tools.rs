@@ -20,7 +20,7 @@ pub(super) struct Tool {
 }
 
 /// All of them.
-pub(super) const TOOLS: [Tool; 9] = [
+pub(super) const TOOLS: [Tool; 11] = [
     Tool {
         name: "open",
         command: "info",
@@ -84,6 +84,22 @@ pub(super) const TOOLS: [Tool; 9] = [
         text: Some("tree"),
     },
     Tool {
+        name: "threads",
+        command: "threads",
+        about: "How long each thread ran, was ready without a processor, and was blocked. Only for recordings with context \
+                switches.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "waits",
+        command: "waits",
+        about: "The longest waits: where a thread slept, who made it ready, and what that one had waited for. Only for \
+                recordings with context switches.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
         name: "diff",
         command: "diff",
         about: "What changed between two recordings: functions that got slower or faster by more than chance explains.",
@@ -93,7 +109,8 @@ pub(super) const TOOLS: [Tool; 9] = [
 ];
 
 /// What the options of an assistant stand under in the help.
-const CHOSEN: [&str; 7] = ["Table", "Stacks", "Filters", "Names", "Call tree", "Comparison", "Broken stacks"];
+const CHOSEN: [&str; 8] =
+    ["Table", "Metric", "Stacks", "Filters", "Names", "Call tree", "Comparison", "Broken stacks"];
 
 /// Of these, what makes another kind of result, reads other files, or costs without a limit.
 const LEFT_OUT: [&str; 9] =
@@ -123,20 +140,26 @@ impl Tool {
         all.filter(is_chosen).cloned().collect()
     }
 
+    /// True for an argument without which there is no answer.
+    pub(super) fn needs(&self, argument: &Arg) -> bool {
+        argument.is_required_set() && self.name != "open"
+    }
+
     /// The tool as the protocol has it.
     pub(super) fn definition(&self) -> rmcp::model::Tool {
         let definition = Args::command();
         let arguments = self.arguments(&definition);
         let properties: Map<String, Value> =
             arguments.iter().map(|argument| (name(argument), schema(argument))).collect();
-        let is_needed = |argument: &&Arg| argument.is_required_set() && self.name != "open";
-        let required: Vec<String> = arguments.iter().filter(is_needed).map(name).collect();
+        let required: Vec<String> =
+            arguments.iter().filter(|argument| self.needs(argument)).map(name).collect();
         let mut schema = Map::new();
         schema.insert("type".to_owned(), json!("object"));
         schema.insert("properties".to_owned(), Value::Object(properties));
         schema.insert("required".to_owned(), json!(required));
         schema.insert("additionalProperties".to_owned(), json!(false));
-        let hints = rmcp::model::ToolAnnotations::new().read_only(true).open_world(false);
+        // Symbols may come from servers.
+        let hints = rmcp::model::ToolAnnotations::new().read_only(true).open_world(true);
         rmcp::model::Tool::new(self.name, self.about, schema).with_annotations(hints)
     }
 }
@@ -150,22 +173,35 @@ pub(super) fn name(argument: &Arg) -> String {
     }
 }
 
+/// True for an argument that may be given several times.
+pub(super) fn is_list(argument: &Arg) -> bool {
+    matches!(argument.get_action(), ArgAction::Append)
+        || argument.get_num_args().is_some_and(|count| count.max_values() > 1)
+}
+
+/// What a value is in JSON.
+fn type_of(argument: &Arg) -> &'static str {
+    match name(argument).as_str() {
+        "pid" | "tid" | "rows" | "max_depth" => "integer",
+        "min_percent" => "number",
+        _ => "string",
+    }
+}
+
 fn schema(argument: &Arg) -> Value {
     let about = argument.get_help().map(ToString::to_string);
     let mut schema = Map::new();
     let values: Vec<String> =
         argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
-    let mut one = Map::from_iter([("type".to_owned(), json!("string"))]);
+    let mut one = Map::from_iter([("type".to_owned(), json!(type_of(argument)))]);
     if !values.is_empty() && !matches!(argument.get_action(), ArgAction::SetTrue) {
         one.insert("enum".to_owned(), json!(values));
     }
-    let is_list = matches!(argument.get_action(), ArgAction::Append)
-        || argument.get_num_args().is_some_and(|count| count.max_values() > 1);
     match argument.get_action() {
         ArgAction::SetTrue => {
             schema.insert("type".to_owned(), json!("boolean"));
         }
-        _ if is_list => {
+        _ if is_list(argument) => {
             schema.insert("type".to_owned(), json!("array"));
             schema.insert("items".to_owned(), Value::Object(one));
         }

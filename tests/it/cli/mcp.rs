@@ -95,11 +95,19 @@ fn tools_are_listed_with_what_they_take() {
     let answer = client.ask("tools/list", &json!({}));
     let tools = answer["result"]["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["open", "info", "findings", "top", "callers", "callees", "lines", "tree", "diff"]);
+    assert_eq!(
+        names,
+        [
+            "open", "info", "findings", "top", "callers", "callees", "lines", "tree", "threads", "waits",
+            "diff"
+        ]
+    );
     let top = &tools[3]["inputSchema"];
     assert_eq!(top["required"], json!(["files"]));
     assert_eq!(top["properties"]["files"]["type"], "array");
     assert_eq!(top["properties"]["just_my_code"]["type"], "boolean");
+    assert_eq!(top["properties"]["rows"]["type"], "integer");
+    assert_eq!(top["properties"]["pid"]["items"]["type"], "integer");
     let by = top["properties"]["by"]["enum"].as_array().unwrap();
     assert!(by.contains(&json!("module")), "{by:?}");
     assert_eq!(tools[4]["inputSchema"]["required"], json!(["files", "function_name"]));
@@ -191,6 +199,17 @@ fn only_files_in_the_folders_are_opened() {
         let error = client.error("open", json!({ "files": ["link.etl"] }));
         assert!(error.starts_with("link.etl: there is no such file"), "{error}");
     }
+    // A file in the place of a name.
+    for tool in ["callers", "callees", "lines"] {
+        let two = json!([outside.to_str().unwrap(), "*"]);
+        let error = client.error(tool, json!({ "files": [DEMO], "function_name": two }));
+        assert_eq!(error, "function_name: one text is expected");
+    }
+    // Another machine, which is not even asked.
+    for path in ["//host/share/x.etl", r"\\host\share\x.etl", r"\\.\pipe\x", r"\\?\C:\x.etl"] {
+        let error = client.error("top", json!({ "files": [path] }));
+        assert!(error.contains("only files below the folders of the server may be opened"), "{error}");
+    }
     // Nor is an option what looks like one.
     let error = client.error("top", json!({ "files": ["--output=x.svg"] }));
     assert!(error.starts_with("--output=x.svg: there is no such file"), "{error}");
@@ -209,7 +228,12 @@ fn what_cannot_be_answered_says_why() {
     assert!(error.starts_with("no function matches NoSuchThing"), "{error}");
     let error = client.error("top", json!({ "files": [DEMO], "children": "yes" }));
     assert_eq!(error, "children: true or false is expected");
-    assert!(client.error("top", json!({})).contains("<FILE>"));
+    assert_eq!(client.error("top", json!({})), "top needs the argument files");
+    assert_eq!(client.error("top", json!({ "files": [] })), "top needs the argument files");
+    let error = client.error("callers", json!({ "files": [DEMO] }));
+    assert_eq!(error, "callers needs the argument function_name");
+    assert!(client.error("open", json!({ "bogus": 1 })).starts_with("open takes no argument bogus"));
+    assert_eq!(client.result("open", json!({ "files": null }))["recordings"][0]["path"], DEMO);
     let unknown = client.ask("tools/call", &json!({ "name": "nope", "arguments": {} }));
     assert_eq!(unknown["error"]["code"], -32602);
     // The server goes on.
@@ -237,6 +261,20 @@ fn a_recording_that_was_replaced_is_read_again() {
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     let second = kept(&mut client);
     assert!(second.as_i64().unwrap() < first.as_i64().unwrap(), "{second}");
+    client.end();
+}
+
+/// A large part that is no list at the top of the result.
+#[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
+fn a_tree_of_changes_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy("examples/demo.etl", folder.path().join(DEMO)).unwrap();
+    fs::copy(data::file("etl/perfview/net.4.5.2.x64.etl"), folder.path().join("net.etl")).unwrap();
+    let mut client = Client::new(folder.path());
+    let diff = client.result("diff", json!({ "files": [DEMO, "net.etl"], "tree": true, "rows": 0 }));
+    assert!(diff.to_string().len() < 70_000, "{}", diff.to_string().len());
+    assert!(!diff["cut"].as_object().unwrap().is_empty(), "{}", diff["cut"]);
     client.end();
 }
 
