@@ -29,7 +29,7 @@ static INTERRUPTS: Kind = Kind {
 
 static ANTIVIRUS: Kind = Kind {
     id: "antivirus",
-    title: "A scanner of malware takes much of the CPU time",
+    title: "Antivirus software takes much of the CPU time",
     advice: "Exclude what you measure (build folders, the program, its data) from the scan, or expect this cost on \
              customers' machines too.",
 };
@@ -37,7 +37,8 @@ static ANTIVIRUS: Kind = Kind {
 static FILTERS: Kind = Kind {
     id: "filter-drivers",
     title: "Filters of the file system take much of the CPU time",
-    advice: "The drivers listed see every access to files. Open fewer files, or find out who installed them (`fltmc`).",
+    advice: "The drivers listed see every access to files. Open fewer files, or find out what they belong to (`fltmc`): \
+             backup, encryption, containers, or Windows itself.",
 };
 
 pub(super) static KINDS: [&Kind; 4] = [&SAMPLES_MISSING, &INTERRUPTS, &ANTIVIRUS, &FILTERS];
@@ -105,6 +106,10 @@ impl Processors {
 
 /// The processors with too few samples, which part of theirs is there, and the interval.
 pub(super) fn starved(trace: &Trace) -> Option<(Vec<(u16, f64)>, u64)> {
+    // Where something is lost, that is why.
+    if trace.lost.events + trace.lost.buffers + trace.lost.sequence_gaps > 0 {
+        return None;
+    }
     let processors = Processors::new(trace)?;
     let starved = processors.starved();
     (!starved.is_empty()).then_some((starved, processors.interval))
@@ -128,6 +133,10 @@ impl Search<'_> {
     /// Of all time of the processors, and not only of that in which they were busy.
     fn interrupts(&self) -> Option<Finding> {
         let trace = &self.profile.trace;
+        // Filters keep some of the interrupts, and all of the processors' time.
+        if self.profile.balance.filtered > 0 {
+            return None;
+        }
         let processors = Processors::new(trace)?;
         let (mut dpc, mut isr) = (0, 0);
         let mut by_processor: BTreeMap<u16, u64> = BTreeMap::new();
@@ -189,6 +198,10 @@ impl Search<'_> {
         let mut all = Cost::default();
         let mut modules: FxHashMap<ModuleId, Cost> = FxHashMap::default();
         for sample in &self.profile.samples {
+            // What scans for malware has a finding of its own.
+            if self.marked.rules(sample.stack).any(|rule| rule == rules::ANTIVIRUS) {
+                continue;
+            }
             let filter = *known.entry(sample.stack).or_insert_with(|| self.filter_in(sample.stack));
             if let Some(module) = filter {
                 all.add(sample);

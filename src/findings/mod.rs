@@ -16,8 +16,9 @@ mod threads;
 
 use rustc_hash::FxHashMap;
 
-use crate::profile::{FrameId, Profile, Sample};
+use crate::profile::{Filter, FrameId, Profile, Sample};
 use crate::symbols::resolver::Symbols;
+use crate::trace::Context;
 
 pub use evidence::{Evidence, Part, Parts, Sort};
 pub use programs::Program;
@@ -70,6 +71,16 @@ const LEAST_SHARE: f64 = 0.01;
 impl Findings {
     /// Looks at a profile, and at what became of its symbols.
     pub fn new(profile: &Profile, symbols: &Symbols) -> Findings {
+        // What idle processors do says nothing of programs, even where it is shown.
+        let busy;
+        let is_idle = |sample: &Sample| sample.context == Context::Thread && profile.runner(sample).tid == 0;
+        let profile = match profile.samples.iter().any(is_idle) {
+            true => {
+                busy = profile.filtered(&Filter::default());
+                &busy
+            }
+            false => profile,
+        };
         let marked = Marked::new(profile, rules::frames());
         let programs = Programs::new(profile);
         let costs = Costs::new(profile, &programs, &marked);

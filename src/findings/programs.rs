@@ -20,6 +20,8 @@ pub struct Program {
     pub value: i64,
     /// The times of their first and last sample.
     pub span: (Ticks, Ticks),
+    /// How long each was there, all together: from its first sample to its last, in 100 ns.
+    pub time: i64,
 }
 
 /// A program: an index into [`Programs::all`].
@@ -41,6 +43,7 @@ impl Programs {
         let trace = &profile.trace;
         let mut programs = Programs::default();
         let mut by_name: FxHashMap<String, ProgramId> = FxHashMap::default();
+        let mut spans: FxHashMap<ProcessId, (Ticks, Ticks)> = FxHashMap::default();
         let mut by_runner: Vec<Option<Option<ProgramId>>> = vec![None; trace.runners.len()];
         for (number, sample) in (0..).zip(&profile.samples) {
             let Some(place) = by_runner.get_mut(sample.runner.0 as usize) else { continue };
@@ -56,6 +59,7 @@ impl Programs {
                         samples: 0,
                         value: 0,
                         span: (sample.time, sample.time),
+                        time: 0,
                     });
                     programs.samples.push(Vec::new());
                 }
@@ -65,6 +69,8 @@ impl Programs {
                 Some(id)
             });
             let Some(id) = id else { continue };
+            let process = profile.runner(sample).process;
+            spans.entry(process).or_insert((sample.time, sample.time)).1 = sample.time;
             if let Some((program, samples)) = programs.all.get_mut(id).zip(programs.samples.get_mut(id)) {
                 samples.push(number);
                 program.samples += sample.count();
@@ -72,7 +78,14 @@ impl Programs {
                 program.span.1 = sample.time;
             }
         }
-        programs.all.iter_mut().for_each(|program| program.processes.sort_unstable());
+        let clock = trace.clock;
+        for program in &mut programs.all {
+            program.processes.sort_unstable();
+            let spans = program.processes.iter().filter_map(|process| spans.get(process));
+            let length =
+                |(from, to): &(Ticks, Ticks)| clock.filetime(*to).saturating_sub(clock.filetime(*from));
+            program.time = spans.map(length).sum();
+        }
         programs.of = by_runner.into_iter().map(Option::flatten).collect();
         programs
     }

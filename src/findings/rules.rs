@@ -42,6 +42,24 @@ pub struct Frames {
     pub what: &'static [Signature],
     /// How far below them what is there counts as theirs.
     pub until: Until,
+    /// Frames at which that ends, too: who waits does not work.
+    pub ends: &'static [Signature],
+    /// Below these frames they mean something else.
+    pub but: &'static [Signature],
+}
+
+impl Frames {
+    const fn of(what: &'static [Signature], until: Until) -> Frames {
+        Frames { what, until, ends: &[], but: &[] }
+    }
+
+    const fn ending_at(self, ends: &'static [Signature]) -> Frames {
+        Frames { ends, ..self }
+    }
+
+    const fn not_below(self, but: &'static [Signature]) -> Frames {
+        Frames { but, ..self }
+    }
 }
 
 /// How far below frames what is there counts as theirs.
@@ -79,15 +97,15 @@ const fn everything(kind: Kind, least: f64, frames: Frames) -> Rule {
 }
 
 const fn until_own_code(what: &'static [Signature]) -> Frames {
-    Frames { what, until: Until::OwnCode }
+    Frames::of(what, Until::OwnCode)
 }
 
 const fn until_managed_code(what: &'static [Signature]) -> Frames {
-    Frames { what, until: Until::ManagedCode }
+    Frames::of(what, Until::ManagedCode)
 }
 
 const fn to_the_end(what: &'static [Signature]) -> Frames {
-    Frames { what, until: Until::End }
+    Frames::of(what, Until::End)
 }
 
 /// All of them; at most 64.
@@ -134,11 +152,24 @@ pub const RULES: &[Rule] = &[
             Method("System.Reflection.MemberInfo*", "*"),
             Method("System.Reflection.Method*", "*"),
             Method("System.Reflection.RtFieldInfo", "*"),
-            Method("System.Reflection.Runtime*", "*"),
+            Method("System.Reflection.RuntimeConstructorInfo", "*"),
+            Method("System.Reflection.RuntimeEventInfo", "*"),
+            Method("System.Reflection.RuntimeFieldInfo", "*"),
+            Method("System.Reflection.RuntimeMethodInfo", "*"),
+            Method("System.Reflection.RuntimeParameterInfo", "*"),
+            Method("System.Reflection.RuntimePropertyInfo", "*"),
             Method("System.RuntimeFieldHandle", "*"),
             Method("System.RuntimeMethodHandle", "*"),
             Method("System.RuntimeType*", "*"),
             Method("System.DefaultBinder*", "*"),
+        ])
+        // These have findings of their own.
+        .not_below(&[
+            Method("System.Diagnostics.StackTrace", "*"),
+            Method("System.Enum", "*"),
+            Method("System.Text.Json.Serialization.Metadata.*", "*"),
+            Method("System.ValueType", "*"),
+            Method("System.Xml.Serialization.*", "*"),
         ]),
     ),
     program(
@@ -170,7 +201,7 @@ pub const RULES: &[Rule] = &[
         until_own_code(&[
             Method("System.Console", "Write*"),
             Method("System.IO.__ConsoleStream", "*"),
-            Method("System.ConsoleStream", "*"),
+            Method("System.IO.ConsoleStream", "*"),
             Method("System.ConsolePal*", "Write*"),
             Native(BASE, "WriteConsole*"),
         ]),
@@ -207,7 +238,7 @@ pub const RULES: &[Rule] = &[
     program(
         Kind {
             id: "json-metadata",
-            title: "System.Text.Json spends its time on metadata of types",
+            title: "System.Text.Json spends its time on type metadata",
             advice: "Keep one JsonSerializerOptions: each new one starts without what the others know of the types.",
         },
         0.05,
@@ -234,16 +265,29 @@ pub const RULES: &[Rule] = &[
         Kind {
             id: "culture-comparison",
             title: "Comparing text by the rules of a language takes much of the CPU time",
-            advice: "Where text is no prose, compare by StringComparison.Ordinal or OrdinalIgnoreCase.",
+            advice: "For text that people do not read, compare by StringComparison.Ordinal or OrdinalIgnoreCase.",
         },
         0.05,
         until_own_code(&[
-            Method("System.Globalization.CompareInfo", "Icu*"),
+            Method("System.Globalization.CompareInfo", "IcuCompareString"),
+            Method("System.Globalization.CompareInfo", "IcuEndsWith"),
+            Method("System.Globalization.CompareInfo", "IcuGetHashCodeOfString"),
+            Method("System.Globalization.CompareInfo", "IcuGetSortKey"),
+            Method("System.Globalization.CompareInfo", "IcuIndexOfCore"),
+            Method("System.Globalization.CompareInfo", "IcuStartsWith"),
             Method("System.Globalization.CompareInfo", "InternalCompareString"),
             Method("System.Globalization.CompareInfo", "InternalFindNLSStringEx"),
-            Method("System.Globalization.CompareInfo", "Nls*"),
-            Native(BASE, "CompareString*"),
-            Native(BASE, "FindNLSString*"),
+            Method("System.Globalization.CompareInfo", "NlsCompareString"),
+            Method("System.Globalization.CompareInfo", "NlsEndsWith"),
+            Method("System.Globalization.CompareInfo", "NlsGetHashCodeOfString"),
+            Method("System.Globalization.CompareInfo", "NlsGetSortKey"),
+            Method("System.Globalization.CompareInfo", "NlsIndexOfCore"),
+            Method("System.Globalization.CompareInfo", "NlsStartsWith"),
+            Native(BASE, "CompareStringA"),
+            Native(BASE, "CompareStringEx"),
+            Native(BASE, "CompareStringW"),
+            Native(BASE, "FindNLSString"),
+            Native(BASE, "FindNLSStringEx"),
         ]),
     ),
     program(
@@ -253,19 +297,29 @@ pub const RULES: &[Rule] = &[
             advice: "Let them implement IEquatable<T>, and override Equals and GetHashCode.",
         },
         0.05,
-        until_managed_code(&[
-            Method("System.ValueType", "Equals"),
-            Method("System.ValueType", "GetHashCode"),
-        ]),
+        until_own_code(&[Method("System.ValueType", "Equals"), Method("System.ValueType", "GetHashCode")]),
     ),
     program(
         Kind {
             id: "enum-names",
-            title: "The methods of System.Enum take much of the CPU time",
+            title: "Names of enum values take much of the CPU time",
             advice: "Keep the names, or choose them by a switch; before .NET Core 2.1, test flags by & instead of HasFlag.",
         },
         0.05,
-        until_own_code(&[Method("System.Enum", "*")]),
+        until_own_code(&[
+            Method("System.Enum", "Format*"),
+            Method("System.Enum", "GetCachedValuesAndNames"),
+            Method("System.Enum", "GetEnum*"),
+            Method("System.Enum", "GetHashEntry"),
+            Method("System.Enum", "GetName*"),
+            Method("System.Enum", "GetValues*"),
+            Method("System.Enum", "HasFlag"),
+            Method("System.Enum", "InternalF*"),
+            Method("System.Enum", "IsDefined*"),
+            Method("System.Enum", "Parse*"),
+            Method("System.Enum", "ToString*"),
+            Method("System.Enum", "TryParse*"),
+        ]),
     ),
     program(
         Kind {
@@ -289,15 +343,24 @@ pub const RULES: &[Rule] = &[
         },
         0.10,
         until_own_code(&[
-            Method("System.Threading.LowLevelLifoSemaphore", "*"),
-            Native(CLR, "CLRLifoSemaphore::*"),
+            Method("System.Threading.LowLevelLifoSemaphore", "Wait"),
+            Native(CLR, "CLRLifoSemaphore::Wait"),
+        ])
+        .ending_at(&[
+            Method("System.Threading.LowLevelLifoSemaphore", "WaitCore"),
+            Method("System.Threading.LowLevelLifoSemaphore", "WaitForSignal"),
+            Method("System.Threading.LowLevelLifoSemaphore", "WaitNative"),
+            Native(CLR, "CLRLifoSemaphore::WaitForSignal"),
+            Native(NTDLL, "NtRemoveIoCompletion*"),
+            Native(NTDLL, "NtWaitFor*"),
         ]),
     ),
     program(
         Kind {
             id: "lock-spinning",
-            title: "Threads spin for locks",
-            advice: "Hold the lock for less, or split what it protects. The callers show which lock it is.",
+            title: "Threads spin while they wait",
+            advice: "If it is for a lock, hold it for less, or split what it protects; the callers show which one. A loop \
+                     with SpinWait or SpinOnce burns the processor until another thread is done.",
         },
         0.05,
         until_own_code(&[
@@ -306,6 +369,7 @@ pub const RULES: &[Rule] = &[
             Method("System.Threading.Lock", "TryEnterSlow*"),
             Native(CLR, "AwareLock::Contention"),
             Native(CLR, "AwareLock::EnterEpilog*"),
+            Native(CLR, "AwareLock::SpinWait"),
             Native(CLR, "AwareLock::TryEnterBeforeSpinLoopHelper"),
             Native(CLR, "AwareLock::TryEnterInsideSpinLoopHelper"),
             Native(CLR, "JITutil_MonContention"),
@@ -313,6 +377,14 @@ pub const RULES: &[Rule] = &[
             Native(KERNEL, "ExpWaitForSpinLock*"),
             Native(KERNEL, "KxWaitForLockOwnerShip"),
             Native(KERNEL, "KxWaitForSpinLockAndAcquire"),
+        ])
+        .ending_at(&[
+            Method("System.Threading.Lock", "Wait*"),
+            Method("System.Threading.WaitHandle", "*"),
+            Native(CLR, "CLREvent*"),
+            Native(KERNEL, "KeWaitFor*"),
+            Native(NTDLL, "NtWaitFor*"),
+            Native(NTDLL, "ZwWaitFor*"),
         ]),
     ),
     program(
@@ -339,8 +411,8 @@ pub const RULES: &[Rule] = &[
         Kind {
             id: "page-faults",
             title: "Page faults take much of the CPU time",
-            advice: "Memory is taken from the system and given back, or touched for the first time, in the callers listed. \
-                     Keep it, or touch less of it.",
+            advice: "In the callers listed, memory is taken from the system and given back, or touched for the first time, \
+                     or files are mapped or read through the cache. Keep memory, or touch less of it.",
         },
         0.10,
         to_the_end(&[Native(KERNEL, "KiPageFault*"), Native(KERNEL, "MmAccessFault")]),
@@ -359,7 +431,9 @@ pub const RULES: &[Rule] = &[
             Native(KERNEL, "MiZeroLargePage*"),
             Native(KERNEL, "MiZeroPage*"),
             Native(KERNEL, "MiZeroPhysicalPage*"),
-        ]),
+        ])
+        // In idle time it costs nobody anything.
+        .not_below(&[Native(KERNEL, "MiZeroPageThread*"), Native(KERNEL, "MmZeroPageThread")]),
     ),
     everything(
         Kind {
@@ -396,7 +470,15 @@ pub(super) const PARTS: [Frames; 4] = [
         Native(NTDLL, "RtlRaiseException"),
         Native(NTDLL, "RtlUnwindEx"),
         Native(&["vcruntime140", "msvcrt"], "_CxxThrowException"),
-    ]),
+    ])
+    // A block that catches runs below what raises.
+    .ending_at(&[
+        Native(CRT, "_CallSettingFrame*"),
+        Native(CRT, "CxxCallCatchBlock"),
+        Native(CRT, "__CxxCallCatchBlock"),
+    ])
+    // Text for a debugger is passed on by an exception.
+    .not_below(&[Native(BASE, "OutputDebugString*")]),
     to_the_end(&[Modules(ANTIVIRUS_MODULES)]),
 ];
 
@@ -481,9 +563,34 @@ pub(super) const ANTIVIRUS_PROGRAMS: &[&str] = &[
 
 /// The file systems of Windows and its redirectors, and the kernel: what the filter manager calls and is no filter.
 pub(super) const FILE_SYSTEMS: &[&str] = &[
-    "cdfs", "csvfs", "exfat", "fastfat", "hal", "msfs", "mrxdav", "mrxsmb", "mrxsmb10", "mrxsmb20", "mup",
-    "npfs", "ntfs", "ntkrnlmp", "ntkrnlpa", "ntkrpamp", "ntoskrnl", "rdbss", "rdpdr", "refs", "refsv1",
+    "btrfs",
+    "cdfs",
+    "cimfs",
+    "csvfs",
+    "dokan1",
+    "dokan2",
+    "exfat",
+    "fastfat",
+    "hal",
+    "msfs",
+    "mrxdav",
+    "mrxsmb",
+    "mrxsmb10",
+    "mrxsmb20",
+    "mup",
+    "npfs",
+    "ntfs",
+    "ntkrnlmp",
+    "ntkrnlpa",
+    "ntkrpamp",
+    "ntoskrnl",
+    "rdbss",
+    "rdpdr",
+    "refs",
+    "refsv1",
     "udfs",
+    "winfsp-x64",
+    "winfsp-x86",
 ];
 
 /// Of these, those that filters call too.

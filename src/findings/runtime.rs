@@ -22,7 +22,7 @@ static GC: Kind = Kind {
 static INDUCED_GC: Kind = Kind {
     id: "induced-gc",
     title: "The program calls GC.Collect often",
-    advice: "Leave it to the runtime when to collect: each call collects all generations unless told otherwise, and all \
+    advice: "Leave it to the runtime when to collect: each call collects all generations, unless it names one, and all \
              threads wait.",
 };
 
@@ -118,8 +118,7 @@ impl Search<'_> {
     }
 
     fn runtime(&self, id: ProgramId, program: &Program, reported: &Reported) -> [Option<Finding>; 4] {
-        let (from, to) = program.span;
-        let managed = Managed { search: self, program, reported, length: self.between(from, to).max(1) };
+        let managed = Managed { search: self, program, reported, length: program.time.max(1) };
         [managed.gc(id), managed.induced(), managed.jit(id), managed.exceptions(id)]
     }
 
@@ -143,7 +142,7 @@ impl Managed<'_> {
         let cost = self.search.costs.of(rules::GC, id);
         let (count, total, longest) = self.pauses();
         // Several processes may stand still at once; each has a time of its own.
-        let of = self.length.saturating_mul(self.program.processes.len() as i64);
+        let of = self.length;
         let paused = total as f64 / of as f64;
         let of_cpu = cost.value as f64 / self.program.value.max(1) as f64;
         let costs = of_cpu >= GC_CPU && self.search.matters(cost);

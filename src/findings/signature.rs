@@ -44,11 +44,15 @@ struct Marks {
     holds: u64,
     /// The rules that no longer hold below it if they did above.
     ends: u64,
+    /// The rules that cannot hold below it.
+    bars: u64,
 }
 
 impl Marks {
     fn below(self, above: Marks) -> Marks {
-        Marks { holds: above.holds & !self.ends | self.holds, ends: above.ends | self.ends }
+        let bars = above.bars | self.bars;
+        let holds = above.holds & !self.ends | self.holds;
+        Marks { holds: holds & !bars, ends: above.ends | self.ends, bars }
     }
 }
 
@@ -82,12 +86,17 @@ impl<'p> Marked<'p> {
                 let named = Named::new(profile, frame);
                 let holds = bits().filter(|(frames, _)| frames.what.iter().any(|what| named.is(what)));
                 let holds = holds.fold(0, |holds, (_, bit)| holds | bit);
-                let ends = bits().filter(|(frames, _)| match frames.until {
-                    Until::OwnCode => named.is_own(),
-                    Until::ManagedCode => frame.category.is_managed(),
-                    Until::End => false,
+                let ends = bits().filter(|(frames, _)| {
+                    let is_end = match frames.until {
+                        Until::OwnCode => named.is_own(),
+                        Until::ManagedCode => frame.category.is_managed(),
+                        Until::End => false,
+                    };
+                    is_end || frames.ends.iter().any(|what| named.is(what))
                 });
-                Marks { holds, ends: ends.fold(0, |ends, (_, bit)| ends | bit) & !holds }
+                let ends = ends.fold(0, |ends, (_, bit)| ends | bit) & !holds;
+                let bars = bits().filter(|(frames, _)| frames.but.iter().any(|what| named.is(what)));
+                Marks { holds, ends, bars: bars.fold(0, |bars, (_, bit)| bars | bit) }
             })
         };
         let frames: Vec<Marks> = profile.stacks.frames().iter().map(&mut marks_of).collect();

@@ -19,15 +19,15 @@ static MISSING_SYMBOLS: Kind = Kind {
 static BROKEN_STACKS: Kind = Kind {
     id: "broken-stacks",
     title: "Stacks do not reach the start of their threads",
-    advice: "Callers of what is broken are missing in the tree. Build without omitting frame pointers (x86), or record on \
-             Windows 8 or later.",
+    advice: "Callers of what is broken are missing in the tree. For 32-bit code, build with frame pointers and record on \
+             Windows 8 or later; other code needs the unwind data of its images.",
 };
 
 static NO_STACKS: Kind = Kind {
     id: "no-stacks",
     title: "Samples have no stack, or lack its part in user mode",
-    advice: "Record with stacks of samples; an end of the recording right after the last samples loses their parts in user \
-             mode.",
+    advice: "Record with stacks of samples, and let the recording run a moment longer: the part of a stack in user mode \
+             is written when its thread leaves the kernel.",
 };
 
 static LOST: Kind = Kind {

@@ -1,4 +1,4 @@
-//! Whether one thread bounds a program.
+//! Whether one thread limits a program.
 
 use rustc_hash::FxHashMap;
 
@@ -11,9 +11,8 @@ use super::{Cost, Evidence, Finding, Search};
 
 pub(super) static ONE_THREAD: Kind = Kind {
     id: "one-thread",
-    title: "One thread bounds the program",
-    advice: "The program cannot be faster than this thread: make what it does cheaper, or divide it among others. Other \
-             processors were free.",
+    title: "One thread limits the program",
+    advice: "The program cannot be faster than this thread: make what it does cheaper, or divide it among others.",
 };
 
 /// The thread has at least this part of the CPU time of its process, and runs for this part of the time.

@@ -3,6 +3,8 @@
 use etwprof::findings::rules::{RULES, Until, Whole};
 use etwprof::findings::{Evidence, Signature, Sort};
 
+use crate::support::command::etwprof;
+
 use super::built::{Built, Line, finding, ids, method, native, own, parts};
 
 /// A line that a signature means; `None` for what is no function.
@@ -69,6 +71,87 @@ fn a_rule_holds_for_what_it_calls_of_the_framework() {
     ];
     let built = Built::new().samples(100, &[own("Main")]).samples(100, &called);
     assert!(!ids(&built.findings()).contains(&"reflection"));
+}
+
+/// What is found where half of the samples have this stack.
+fn found_in(stack: &[Line]) -> Vec<&'static str> {
+    let mut found = ids(&Built::new().samples(100, &[own("Main")]).samples(100, stack).findings());
+    // The stacks made here begin anywhere.
+    found.retain(|id| *id != "broken-stacks");
+    found
+}
+
+#[test]
+fn who_waits_does_not_spin() {
+    let spinning = [own("Main"), native("coreclr", "AwareLock::EnterEpilogHelper")];
+    assert_eq!(found_in(&spinning), ["lock-spinning"]);
+    for wait in [native("coreclr", "CLREventWaitHelper2"), native("ntdll", "NtWaitForSingleObject")] {
+        let waiting = [&spinning[..], &[wait, native("ntoskrnl", "KiSwapContext")]].concat();
+        assert_eq!(found_in(&waiting), Vec::<&str>::new());
+    }
+    let pool = method("System.Private.CoreLib", "System.Threading.LowLevelLifoSemaphore", "Wait");
+    assert_eq!(found_in(&[own("Main"), pool.clone()]), ["thread-pool-spinning"]);
+    let sleeping =
+        method("System.Private.CoreLib", "System.Threading.LowLevelLifoSemaphore", "WaitForSignal");
+    assert_eq!(found_in(&[own("Main"), pool, sleeping]), Vec::<&str>::new());
+    let producer = method("System.Private.CoreLib", "System.Threading.LowLevelLifoSemaphore", "Release");
+    assert_eq!(found_in(&[own("Main"), producer]), Vec::<&str>::new());
+}
+
+#[test]
+fn programs_that_follow_the_advice_are_left_alone() {
+    let compare = |name| method("System.Private.CoreLib", "System.Globalization.CompareInfo", name);
+    for ordinal in [
+        compare("NlsCompareStringOrdinalIgnoreCase"),
+        compare("NlsIndexOfOrdinalCore"),
+        compare("IcuIndexOfOrdinal"),
+        native("kernelbase", "CompareStringOrdinal"),
+        method("System.Private.CoreLib", "System.Enum", "Equals"),
+        method("System.Private.CoreLib", "System.Reflection.RuntimeAssembly", "InternalLoad"),
+    ] {
+        assert_eq!(found_in(&[own("Main"), ordinal.clone()]), Vec::<&str>::new(), "{ordinal:?}");
+    }
+    assert_eq!(found_in(&[own("Main"), compare("NlsCompareString")]), ["culture-comparison"]);
+}
+
+#[test]
+fn one_cost_is_one_finding() {
+    let core = |type_name: &str, name: &str| method("System.Private.CoreLib", type_name, name);
+    let equality =
+        [own("Main"), core("System.ValueType", "Equals"), core("System.Reflection.RtFieldInfo", "GetValue")];
+    assert_eq!(found_in(&equality), ["struct-equality"]);
+    let debug_text =
+        [own("Main"), native("kernelbase", "OutputDebugStringW"), native("kernelbase", "RaiseException")];
+    assert_eq!(found_in(&debug_text), ["logging"]);
+    // Of the thread that fills pages while nobody else runs.
+    let zeroing = [native("ntoskrnl", "MmZeroPageThread"), native("ntoskrnl", "KeZeroPages")];
+    assert!(!found_in(&zeroing).contains(&"memory-zeroing"));
+    let in_need = [native("ntoskrnl", "MiResolveDemandZeroFault"), native("ntoskrnl", "KeZeroPages")];
+    assert!(found_in(&in_need).contains(&"memory-zeroing"));
+}
+
+/// Idle samples are shown on request; what is found is the same.
+#[test]
+fn idle_processors_have_no_findings() {
+    let found = |options: &[&str]| {
+        let line = [&["findings", "examples/demo.etl", "--json", "--offline"], options].concat();
+        let json: serde_json::Value = serde_json::from_str(etwprof(line).success().text()).unwrap();
+        json["findings"].clone()
+    };
+    assert_eq!(found(&["--include-idle"]), found(&[]));
+}
+
+#[test]
+fn a_block_that_catches_is_no_part_of_throwing() {
+    let throwing =
+        [own("Main"), native("vcruntime140", "_CxxThrowException"), native("ntdll", "RtlUnwindEx")];
+    assert_eq!(found_in(&throwing), ["exceptions"]);
+    let catching = [
+        &throwing[..],
+        &[native("vcruntime140", "_CallSettingFrame_LookupContinuationIndex"), native("app", "recover")],
+    ]
+    .concat();
+    assert_eq!(found_in(&catching), Vec::<&str>::new());
 }
 
 #[test]
