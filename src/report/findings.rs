@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::Number;
 
 use crate::findings::{self, Doubt, Evidence, Part, Quality, Reason, Sort};
 use crate::profile::{Detail, Entry, Profile};
@@ -49,6 +50,7 @@ pub struct Fact {
     /// The fact in words. It may hold names from a file, and with them anything.
     pub text: String,
     /// Its numbers: times in ns, shares from 0 to 1, all else counts.
+    #[serde(serialize_with = "whole_numbers")]
     pub numbers: BTreeMap<&'static str, f64>,
     /// What it consists of, the largest first; may be empty.
     pub rows: Vec<Row>,
@@ -76,6 +78,17 @@ impl Quality {
             Quality::Poor => "poor",
         }
     }
+}
+
+/// Ids and counts without a point.
+fn whole_numbers<S: Serializer>(numbers: &BTreeMap<&'static str, f64>, to: S) -> Result<S::Ok, S::Error> {
+    // What a f64 has exactly.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    let number = |value: f64| match value.fract() == 0.0 && value.abs() <= MOST {
+        true => Number::from(value as i64),
+        false => Number::from_f64(value).unwrap_or_else(|| Number::from(0)),
+    };
+    to.collect_map(numbers.iter().map(|(name, value)| (name, number(*value))))
 }
 
 fn percent(share: f64) -> String {
