@@ -146,20 +146,31 @@ impl Gaps {
         if trace.missing.is_empty() {
             return gaps;
         }
+        let mut missing: FxHashMap<Option<u16>, Vec<Ticks>> = FxHashMap::default();
+        for one in &trace.missing {
+            missing.entry(one.processor).or_default().push(one.until);
+        }
+        missing.values_mut().for_each(|moments| moments.sort_unstable());
+        let of = |processor| missing.get(&processor).map(Vec::as_slice).unwrap_or_default();
         let mut times: FxHashMap<u16, Vec<Ticks>> = FxHashMap::default();
         for switch in &trace.kept.switches {
             times.entry(switch.processor).or_default().push(switch.time);
         }
         for (processor, times) in times {
-            let of_it =
-                trace.missing.iter().filter(|missing| missing.processor.is_none_or(|of| of == processor));
-            let ranges = of_it.map(|missing| {
-                let after = times.partition_point(|time| *time < missing.until);
-                let from = after.checked_sub(1).and_then(|before| times.get(before)).copied();
-                let to = times.get(after).copied();
-                (from.unwrap_or(window.0), to.unwrap_or(window.1))
-            });
-            let ranges = joined(ranges.collect());
+            let lists = [of(Some(processor)), of(None)];
+            let is_gap = |after: Option<&Ticks>, until: Option<&Ticks>| {
+                lists.iter().any(|moments| {
+                    let first = moments.partition_point(|moment| after.is_some_and(|after| moment <= after));
+                    moments.get(first).is_some_and(|moment| until.is_none_or(|until| moment <= until))
+                })
+            };
+            let next = times.iter().map(Some).chain([None]);
+            let ranges = [None].into_iter().chain(times.iter().map(Some)).zip(next);
+            let ranges = ranges.filter(|(after, until)| is_gap(*after, *until));
+            let range = |(after, until): (Option<&Ticks>, Option<&Ticks>)| {
+                (after.copied().unwrap_or(window.0), until.copied().unwrap_or(window.1))
+            };
+            let ranges = joined(ranges.map(range).collect());
             gaps.any.extend(&ranges);
             gaps.of.insert(processor, ranges);
         }
