@@ -6,6 +6,7 @@ mod findings;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod rights;
+mod runtimes;
 mod shaping;
 mod shared;
 mod tables;
@@ -22,11 +23,12 @@ use etwprof::profile::Matcher;
 
 use super::time;
 pub(crate) use diff::{Diff, DiffFormat, DiffSort};
-pub(crate) use filter::{Category, Filter, Samples};
+pub(crate) use filter::{Category, During, Filter, Processes, Samples};
 pub(crate) use findings::Findings;
 #[cfg(feature = "mcp")]
 pub(crate) use mcp::Mcp;
 pub(crate) use rights::{Grant, Permissions, Revoke};
+pub(crate) use runtimes::{Gc, Jit, Runtimes};
 pub(crate) use shaping::{GroupBy, Shaping};
 pub(crate) use shared::{Color, Limits, Names, Output, Reading, Symbols, Tree};
 pub(crate) use tables::{Callees, Callers, Calls, Lines, Table, Top};
@@ -103,6 +105,10 @@ pub(crate) enum Command {
     Diff(Box<Diff>),
     /// Show what stands out in a recording, with evidence and advice
     Findings(Box<Findings>),
+    /// Show the garbage collections of .NET programs: how many, why, and how long threads waited
+    Gc(Gc),
+    /// Show the methods that .NET compiled at run time, and how long that took
+    Jit(Jit),
     /// Show what is in a recording: machine, processes, samples, modules, losses
     Info(Info),
     /// Count the events of a recording by provider, event and version

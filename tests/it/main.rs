@@ -35,7 +35,10 @@ mod cli {
 }
 
 mod clr {
+    mod during;
     mod gc;
+    mod heap;
+    mod jit;
     mod profile;
     mod real;
     mod reports;
