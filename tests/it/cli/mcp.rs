@@ -95,14 +95,17 @@ fn tools_are_listed_with_what_they_take() {
     let answer = client.ask("tools/list", &json!({}));
     let tools = answer["result"]["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["open", "info", "findings", "top", "callers", "callees", "lines", "tree", "diff"]);
-    let top = &tools[3]["inputSchema"];
+    assert_eq!(
+        names,
+        ["open", "info", "findings", "gc", "jit", "top", "callers", "callees", "lines", "tree", "diff"]
+    );
+    let top = &tools[5]["inputSchema"];
     assert_eq!(top["required"], json!(["files"]));
     assert_eq!(top["properties"]["files"]["type"], "array");
     assert_eq!(top["properties"]["just_my_code"]["type"], "boolean");
     let by = top["properties"]["by"]["enum"].as_array().unwrap();
     assert!(by.contains(&json!("module")), "{by:?}");
-    assert_eq!(tools[4]["inputSchema"]["required"], json!(["files", "function_name"]));
+    assert_eq!(tools[6]["inputSchema"]["required"], json!(["files", "function_name"]));
     // Neither files that are written nor places that symbols come from.
     for tool in tools {
         for name in [
