@@ -69,6 +69,13 @@ impl Clock {
         i64::try_from(nanoseconds).unwrap_or(if nanoseconds < 0 { i64::MIN } else { i64::MAX })
     }
 
+    /// How many nanoseconds so many units of this clock are, to the nearest.
+    pub fn nanoseconds_in(&self, ticks: i64) -> i64 {
+        let frequency = i128::from(self.frequency).max(1);
+        let nanoseconds = (i128::from(ticks) * 1_000_000_000 + frequency / 2).div_euclid(frequency);
+        i64::try_from(nanoseconds).unwrap_or(if ticks < 0 { i64::MIN } else { i64::MAX })
+    }
+
     /// The FILETIME of a moment: UTC, in 100 ns units since 1601.
     pub fn filetime(&self, time: Ticks) -> i64 {
         let since = i128::from(time.0) - i128::from(self.base.0);

@@ -7,6 +7,7 @@ mod findings;
 mod mcp;
 mod measure;
 mod rights;
+mod runtimes;
 mod shaping;
 mod shared;
 mod tables;
@@ -24,12 +25,13 @@ use etwprof::profile::Matcher;
 
 use super::time;
 pub(crate) use diff::{Diff, DiffFormat, DiffSort};
-pub(crate) use filter::{Category, Filter, Samples};
+pub(crate) use filter::{Category, During, Filter, Processes, Samples};
 pub(crate) use findings::Findings;
 #[cfg(feature = "mcp")]
 pub(crate) use mcp::Mcp;
 pub(crate) use measure::{Measure, MetricWord};
 pub(crate) use rights::{Grant, Permissions, Revoke};
+pub(crate) use runtimes::{Gc, Jit, Runtimes};
 pub(crate) use shaping::{GroupBy, Shaping};
 pub(crate) use shared::{Color, Limits, Names, Output, Reading, Symbols, Tree};
 pub(crate) use tables::{Callees, Callers, Calls, Lines, Table, Top};
@@ -111,6 +113,10 @@ pub(crate) enum Command {
     Diff(Box<Diff>),
     /// Show what stands out in a recording, with evidence and advice
     Findings(Box<Findings>),
+    /// Show the garbage collections of .NET programs: how many, why, and how long threads waited
+    Gc(Gc),
+    /// Show the methods that .NET compiled at run time, and how long that took
+    Jit(Jit),
     /// Show what is in a recording: machine, processes, samples, modules, losses
     Info(Info),
     /// Count the events of a recording by provider, event and version

@@ -255,6 +255,7 @@ fn why_empty(balance: &Balance) -> String {
         (by.thread, "belong to other threads (--tid, --thread)"),
         (by.cpu, "ran on other processors (--cpu)"),
         (by.time, "are outside the time range (--from, --to)"),
+        (by.during, "are at other moments of the .NET runtime (--during)"),
         (by.module, "have no code of such a module (--module)"),
         (by.function, "have no such function (--function)"),
         (by.exclude, "have what is excluded (--exclude)"),

@@ -21,6 +21,7 @@ mod output;
 mod permissions;
 mod progress;
 mod recording;
+mod runtimes;
 mod samples;
 mod say;
 mod served;
@@ -67,6 +68,8 @@ pub(crate) fn main() -> ExitCode {
                 | Command::Waits(_)
                 | Command::Diff(_)
                 | Command::Findings(_)
+                | Command::Gc(_)
+                | Command::Jit(_)
                 | Command::Info(_)
                 | Command::Events(_)
                 | Command::Symbols(_)
@@ -112,6 +115,8 @@ fn dispatch(args: Args) -> anyhow::Result<()> {
         Some(Command::Waits(worst)) => waits::worst(&worst, quiet),
         Some(Command::Diff(diff)) => diff::run(&diff, quiet),
         Some(Command::Findings(findings)) => findings::run(&findings, quiet),
+        Some(Command::Gc(gc)) => runtimes::gc(&gc.asked, quiet),
+        Some(Command::Jit(jit)) => runtimes::jit(&jit.asked, quiet),
         Some(Command::Info(info)) => info::run(&info, quiet),
         Some(Command::Events(events)) => events::run(&events, quiet),
         Some(Command::Symbols(symbols)) => symbols::run(&symbols, quiet),

@@ -177,16 +177,19 @@ impl args::Names {
 
 impl args::Filter {
     pub(super) fn options(&self) -> Result<Filter> {
-        let args::Filter { processes, samples } = self;
-        if processes.children && processes.pid.is_empty() && processes.name.is_empty() {
+        let Filter { pids, names, children, .. } = self.processes.options()?;
+        Ok(Filter { pids, names, children, ..self.samples.options()? })
+    }
+}
+
+impl args::Processes {
+    /// The processes, and all of their samples.
+    pub(super) fn options(&self) -> Result<Filter> {
+        if self.children && self.pid.is_empty() && self.name.is_empty() {
             bail!(Usage("--children: name a process too, with --pid or --name".to_owned()));
         }
-        Ok(Filter {
-            pids: processes.pid.clone(),
-            names: processes.name.clone(),
-            children: processes.children,
-            ..samples.options()?
-        })
+        let (pids, names) = (self.pid.clone(), self.name.clone());
+        Ok(Filter { pids, names, children: self.children, ..Filter::default() })
     }
 }
 
@@ -216,6 +219,8 @@ impl args::Samples {
         flags.extend(words::flags("--exclude", &self.exclude));
         let kinds = self.category.iter().filter_map(clap::ValueEnum::to_possible_value);
         flags.extend(kinds.map(|kind| format!("--category {}", kind.get_name())));
+        let during = self.during.as_ref().and_then(clap::ValueEnum::to_possible_value);
+        flags.extend(during.map(|during| format!("--during {}", during.get_name())));
         flags.extend(self.include_idle.then(|| "--include-idle".to_owned()));
         flags
     }
@@ -235,6 +240,7 @@ impl args::Samples {
             include_idle: self.include_idle,
             from: self.from,
             to: self.to,
+            during: self.during.map(args::During::during),
             ..Filter::default()
         })
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::event::Ticks;
 use crate::trace::{self, Context, Parts, Process, Runner, RunnerId, Trace};
 
+use super::during::{During, Moments};
 use super::frame::Remark;
 use super::measure::Dot;
 use super::shape::LeftOut;
@@ -37,6 +38,8 @@ pub struct Filter {
     pub from: Option<Moment>,
     /// The moment before which all are kept.
     pub to: Option<Moment>,
+    /// What the .NET runtime does meanwhile.
+    pub during: Option<During>,
 }
 
 /// Where every sample went: `total = kept + idle + filtered`.
@@ -72,6 +75,8 @@ pub struct FilteredBy {
     pub cpu: u64,
     /// The time.
     pub time: u64,
+    /// What the .NET runtime does meanwhile.
+    pub during: u64,
     /// No frame is in a wanted module.
     pub module: u64,
     /// No frame is a wanted function.
@@ -89,9 +94,20 @@ pub struct FilteredBy {
 impl FilteredBy {
     /// The number of all.
     pub fn sum(&self) -> u64 {
-        let FilteredBy { process, thread, cpu, time, module, function, exclude, category, patterns, focus } =
-            *self;
-        process + thread + cpu + time + module + function + exclude + category + patterns + focus
+        let FilteredBy {
+            process,
+            thread,
+            cpu,
+            time,
+            during,
+            module,
+            function,
+            exclude,
+            category,
+            patterns,
+            focus,
+        } = *self;
+        process + thread + cpu + time + during + module + function + exclude + category + patterns + focus
     }
 }
 
@@ -222,6 +238,7 @@ pub(super) enum Fate {
     OtherThread,
     OtherCpu,
     OtherTime,
+    OtherMoment,
     OtherModule,
     OtherFunction,
     Excluded,
@@ -237,10 +254,11 @@ struct Rule<'a> {
     cpus: &'a [RangeInclusive<u16>],
     from: Option<Ticks>,
     to: Option<Ticks>,
+    during: Option<Moments<'a>>,
 }
 
 impl<'a> Rule<'a> {
-    fn new(filter: &'a Filter, trace: &Trace) -> Rule<'a> {
+    fn new(filter: &'a Filter, trace: &'a Trace) -> Rule<'a> {
         let processes = filter.processes(trace);
         let fate = |runner: &trace::Runner| {
             if !processes.get(runner.process.0 as usize).is_none_or(|kept| *kept) {
@@ -258,6 +276,7 @@ impl<'a> Rule<'a> {
             cpus: &filter.cpus,
             from: filter.from.map(at),
             to: filter.to.map(at),
+            during: filter.during.map(|during| Moments::new(during, trace)),
         }
     }
 
@@ -265,10 +284,12 @@ impl<'a> Rule<'a> {
         let is_idle = || context == Context::Thread && self.idle.get(runner.0 as usize) == Some(&true);
         let on_cpu = || self.cpus.is_empty() || self.cpus.iter().any(|cpus| cpus.contains(&cpu));
         let in_time = || self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time < to);
+        let in_moment = || self.during.as_ref().is_none_or(|moments| moments.has(runner, time));
         match self.runners.get(runner.0 as usize).copied().unwrap_or(Fate::OtherProcess) {
             _ if is_idle() => Fate::Idle,
             Fate::Kept if !on_cpu() => Fate::OtherCpu,
             Fate::Kept if !in_time() => Fate::OtherTime,
+            Fate::Kept if !in_moment() => Fate::OtherMoment,
             fate => fate,
         }
     }
@@ -279,8 +300,19 @@ impl std::ops::Add for Balance {
 
     /// The account of the samples of both.
     fn add(self, more: Balance) -> Balance {
-        let FilteredBy { process, thread, cpu, time, module, function, exclude, category, patterns, focus } =
-            self.filtered_by;
+        let FilteredBy {
+            process,
+            thread,
+            cpu,
+            time,
+            during,
+            module,
+            function,
+            exclude,
+            category,
+            patterns,
+            focus,
+        } = self.filtered_by;
         let by = more.filtered_by;
         let StackBalance { user_only, kernel_and_user, kernel_only, none, broken, repaired } = self.stacks;
         let stacks = more.stacks;
@@ -293,6 +325,7 @@ impl std::ops::Add for Balance {
                 thread: thread + by.thread,
                 cpu: cpu + by.cpu,
                 time: time + by.time,
+                during: during + by.during,
                 module: module + by.module,
                 function: function + by.function,
                 exclude: exclude + by.exclude,
@@ -363,6 +396,7 @@ impl Balance {
             Fate::OtherThread => by.thread += samples,
             Fate::OtherCpu => by.cpu += samples,
             Fate::OtherTime => by.time += samples,
+            Fate::OtherMoment => by.during += samples,
             Fate::OtherModule => by.module += samples,
             Fate::OtherFunction => by.function += samples,
             Fate::Excluded => by.exclude += samples,

@@ -2,7 +2,7 @@
 
 use crate::clock::Ticks;
 use crate::trace::waits::{Span, State, Waits};
-use crate::trace::{Context, Keep, RunnerId, StackId, Trace};
+use crate::trace::{Context, Keep, RunnerId, Sample, StackId, Trace};
 
 use super::filter::{Balance, Filter};
 use super::frame::Remark;
@@ -80,6 +80,25 @@ pub(super) struct Dot {
     pub(super) waker: Option<Waker>,
 }
 
+impl Dot {
+    /// A CPU sample.
+    #[inline]
+    fn of(sample: &Sample) -> Dot {
+        Dot {
+            time: sample.time,
+            value: i64::from(sample.weight),
+            runner: sample.runner,
+            stack: sample.stack,
+            address: Some(sample.address),
+            processor: sample.processor,
+            context: sample.context,
+            count: sample.count,
+            mark: None,
+            waker: None,
+        }
+    }
+}
+
 /// What made a thread ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Waker {
@@ -95,29 +114,13 @@ pub(super) fn samples(
     filter: &Filter,
     mut keep: impl FnMut(Dot),
 ) -> Balance {
-    let cpu = |keep: &mut dyn FnMut(Dot)| {
-        filter.apply(trace, |sample| {
-            keep(Dot {
-                time: sample.time,
-                value: i64::from(sample.weight),
-                runner: sample.runner,
-                stack: sample.stack,
-                address: Some(sample.address),
-                processor: sample.processor,
-                context: sample.context,
-                count: sample.count,
-                mark: None,
-                waker: None,
-            });
-        })
-    };
     if measure.what == Measured::Cpu {
-        return cpu(&mut keep);
+        return filter.apply(trace, |sample| keep(Dot::of(sample)));
     }
     let mut dots = Vec::new();
     let mut balance = Balance::default();
     if measure.what == Measured::Wall {
-        balance = cpu(&mut |dot| dots.push(dot));
+        balance = filter.apply(trace, |sample| dots.push(Dot::of(sample)));
     }
     let waits = Waits::new(trace).map(|waits| of_waits(trace, &waits, measure, filter)).unwrap_or_default();
     balance = balance + filter.sift(trace, waits, |dot| dots.push(dot));

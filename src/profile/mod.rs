@@ -10,6 +10,7 @@
 mod arrange;
 mod broken;
 mod category;
+mod during;
 mod filter;
 mod frame;
 mod limit;
@@ -38,6 +39,7 @@ use rustc_hash::FxHashMap;
 pub use arrange::{Arranged, Detail, End, Nameless};
 pub use broken::Break;
 pub use category::Category;
+pub use during::During;
 pub use filter::{Balance, Filter, FilteredBy, StackBalance};
 pub use frame::{Entry, Frame, FrameId, Function, FunctionId, Group, GroupId, Instruction, Line, Remark};
 pub use limit::{Cut, Limit};

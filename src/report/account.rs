@@ -7,12 +7,25 @@ use super::text::count;
 
 /// The options that left samples out, and how many each did.
 pub fn reasons(by: &FilteredBy) -> Vec<(u64, &'static str)> {
-    let FilteredBy { process, thread, cpu, time, module, function, exclude, category, patterns, focus } = *by;
+    let FilteredBy {
+        process,
+        thread,
+        cpu,
+        time,
+        during,
+        module,
+        function,
+        exclude,
+        category,
+        patterns,
+        focus,
+    } = *by;
     let mut reasons = vec![
         (process, "--pid/--name"),
         (thread, "--tid/--thread"),
         (cpu, "--cpu"),
         (time, "--from/--to"),
+        (during, "--during"),
         (module, "--module"),
         (function, "--function"),
         (exclude, "--exclude"),

@@ -13,14 +13,17 @@ pub mod findings;
 pub mod flamegraph;
 pub mod folded;
 pub mod format;
+pub mod gc;
 mod grid;
 pub mod info;
+pub mod jit;
 mod label;
 pub mod lines;
 mod named;
 mod narrow;
 #[cfg(feature = "viewers")]
 pub mod page;
+mod runtimes;
 mod spelling;
 pub mod strip;
 pub mod table;

@@ -245,6 +245,7 @@ impl Builder {
                 self.listed(process.phase);
                 if process.phase == Phase::Start {
                     self.images.process_began(process.pid, event.time);
+                    self.managed.process_began(process.pid);
                 }
                 if matches!(process.phase, Phase::Start | Phase::End | Phase::Defunct) {
                     self.code_changes(process.pid, event.time);

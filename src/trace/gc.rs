@@ -1,11 +1,13 @@
-//! Garbage collections, when runtimes stood still, and exceptions: what runtimes report beside their code.
+//! Garbage collections, when runtimes stood still, what was allocated, compilations and exceptions: what runtimes report
+//! beside their code.
 
 use rustc_hash::FxHashMap;
 
 use crate::clock::Ticks;
 use crate::event::Event;
-use crate::events::clr::{Clr, GcKind, GcReason};
+use crate::events::clr::{AllocationTick, Clr, GcKind, GcReason, HeapStats};
 
+use super::jit::{self, Compilation};
 use super::processes::{ProcessId, Processes};
 use super::texts::Texts;
 
@@ -17,6 +19,14 @@ pub struct Managed {
     pub collections: Vec<Collection>,
     /// When runtimes stood still, in the order in which that began.
     pub pauses: Vec<Pause>,
+    /// What was allocated, by runtime and type, in the order in which each came first.
+    pub allocated: Vec<Allocated>,
+    /// The full names of the types of what was allocated.
+    pub allocated_types: Vec<String>,
+    /// Compilations of methods, in the order in which they began.
+    pub compilations: Vec<Compilation>,
+    /// Names of types and methods that were compiled.
+    pub method_names: Vec<String>,
     /// Exceptions that were thrown, in order of time.
     pub exceptions: Vec<Thrown>,
     /// The full names of the types of exceptions.
@@ -43,6 +53,24 @@ pub struct Collection {
     pub start: Ticks,
     /// When it was over; `None` where the recording does not say.
     pub end: Option<Ticks>,
+    /// What the heaps held after it, where the recording says so.
+    pub heap: Option<HeapStats>,
+}
+
+/// What a runtime allocated of a type. It reports one allocation in about 100 KB, and this type stands for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Allocated {
+    /// The process.
+    pub process: ProcessId,
+    /// Which runtime of the process, where that is known.
+    pub instance: Option<u16>,
+    /// The type: an index into [`Managed::allocated_types`]; `None` where the events do not say.
+    pub type_name: Option<u32>,
+    /// Bytes that were allocated.
+    pub bytes: u64,
+    /// Events that say so.
+    pub ticks: u64,
 }
 
 /// A time in which the threads of a runtime stood still, or were being stopped.
@@ -82,37 +110,49 @@ pub struct Thrown {
     pub type_name: u32,
 }
 
-/// A runtime: its process and its number there.
-type Runtime = (u32, Option<u16>);
+/// A runtime: the id of its process, how many had that before, and its number there.
+type Runtime = (u32, u32, Option<u16>);
 
 /// Collects them.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
+    /// How many processes with each id have begun.
+    lives: FxHashMap<u32, u32>,
     collections: Vec<(u32, Collection)>,
     /// The last collection of each number that has begun, by its place.
     begun: FxHashMap<(Runtime, u32), usize>,
     pauses: Vec<(u32, Pause)>,
     /// The pause of each runtime that goes on, by its place.
     stopped: FxHashMap<Runtime, usize>,
+    /// The collection of each runtime that began or ended last, by its place.
+    last: FxHashMap<Runtime, usize>,
+    /// With the time of the first event.
+    allocated: Vec<(u32, Ticks, Allocated)>,
+    /// By their places.
+    allocations: FxHashMap<(Runtime, Option<u32>), usize>,
+    allocated_types: Texts,
+    jit: jit::Collector,
     exceptions: Vec<(u32, Thrown)>,
     types: Texts,
 }
 
 /// Nobody's, until all processes are known.
-const NOBODY: ProcessId = ProcessId(u32::MAX);
+pub(super) const NOBODY: ProcessId = ProcessId(u32::MAX);
 
 impl Collector {
     pub(super) fn take(&mut self, clr: &Clr<'_>, event: &Event<'_>) {
         let (pid, time) = (event.pid, event.time);
+        let life = self.life(pid);
         match clr {
             Clr::GcStart(gc) => {
-                let key = ((pid, gc.instance), gc.number);
+                let key = ((pid, life, gc.instance), gc.number);
                 // Told once by each version of the event.
                 let known = self.begun.get(&key).and_then(|place| self.collections.get(*place));
                 if known.is_some_and(|(_, known)| known.end.is_none()) {
                     return;
                 }
                 self.begun.insert(key, self.collections.len());
+                self.last.insert((pid, life, gc.instance), self.collections.len());
                 let collection = Collection {
                     process: NOBODY,
                     instance: gc.instance,
@@ -122,23 +162,34 @@ impl Collector {
                     kind: gc.kind,
                     start: time,
                     end: None,
+                    heap: None,
                 };
                 self.collections.push((pid, collection));
             }
             Clr::GcEnd(gc) => {
-                let known = self.begun.get(&((pid, gc.instance), gc.number));
-                if let Some((_, known)) = known.and_then(|place| self.collections.get_mut(*place)) {
+                let known = self.begun.get(&((pid, life, gc.instance), gc.number)).copied();
+                if let Some(place) = known
+                    && let Some((_, known)) = self.collections.get_mut(place)
+                {
                     known.end.get_or_insert(time);
+                    self.last.insert((pid, life, gc.instance), place);
                 }
             }
+            Clr::HeapStats(stats) => {
+                let last = self.last.get(&(pid, life, stats.instance));
+                if let Some((_, last)) = last.and_then(|place| self.collections.get_mut(*place)) {
+                    last.heap = Some(*stats);
+                }
+            }
+            Clr::AllocationTick(tick) => self.allocation(tick, pid, time),
             Clr::Suspension(suspension) => {
-                self.stopped.insert((pid, suspension.instance), self.pauses.len());
+                self.stopped.insert((pid, life, suspension.instance), self.pauses.len());
                 let (instance, is_for_gc) = (suspension.instance, suspension.is_for_gc());
                 self.pauses
                     .push((pid, Pause { process: NOBODY, instance, is_for_gc, start: time, end: None }));
             }
             Clr::Resumption { instance } => {
-                let stopped = self.stopped.remove(&(pid, *instance));
+                let stopped = self.stopped.remove(&(pid, life, *instance));
                 if let Some((_, pause)) = stopped.and_then(|place| self.pauses.get_mut(place)) {
                     pause.end = Some(time);
                 }
@@ -148,8 +199,34 @@ impl Collector {
                 let thrown = Thrown { process: NOBODY, tid: event.tid, time, type_name };
                 self.exceptions.push((pid, thrown));
             }
+            Clr::JittingStarted(_) | Clr::Method(_) => self.jit.take(clr, event, life),
             _ => {}
         }
+    }
+
+    fn allocation(&mut self, tick: &AllocationTick<'_>, pid: u32, time: Ticks) {
+        let type_name = tick.type_name.map(|name| self.allocated_types.intern(name).index() as u32);
+        let runtime = (pid, self.life(pid), tick.instance);
+        let place = *self.allocations.entry((runtime, type_name)).or_insert(self.allocated.len());
+        if place == self.allocated.len() {
+            let (process, instance) = (NOBODY, tick.instance);
+            let new = Allocated { process, instance, type_name, bytes: 0, ticks: 0 };
+            self.allocated.push((pid, time, new));
+        }
+        if let Some((_, _, known)) = self.allocated.get_mut(place) {
+            known.bytes = known.bytes.saturating_add(tick.bytes);
+            known.ticks += 1;
+        }
+    }
+
+    /// A process began: what is known of its id is another's.
+    pub(super) fn process_began(&mut self, pid: u32) {
+        *self.lives.entry(pid).or_default() += 1;
+    }
+
+    /// How many processes with an id have begun.
+    fn life(&self, pid: u32) -> u32 {
+        self.lives.get(&pid).copied().unwrap_or(0)
     }
 
     pub(super) fn finish(self, processes: &mut Processes) -> Managed {
@@ -157,11 +234,19 @@ impl Collector {
         let collections = self.collections.into_iter();
         let pauses = self.pauses.into_iter();
         let exceptions = self.exceptions.into_iter();
+        let allocated = self.allocated.into_iter();
+        let (compilations, method_names) = self.jit.finish(&mut at);
         Managed {
             collections: collections
                 .map(|(pid, gc)| Collection { process: at(pid, gc.start), ..gc })
                 .collect(),
             pauses: pauses.map(|(pid, pause)| Pause { process: at(pid, pause.start), ..pause }).collect(),
+            allocated: allocated
+                .map(|(pid, time, one)| Allocated { process: at(pid, time), ..one })
+                .collect(),
+            allocated_types: self.allocated_types.iter().map(str::to_owned).collect(),
+            compilations,
+            method_names,
             exceptions: exceptions.map(|(pid, one)| Thrown { process: at(pid, one.time), ..one }).collect(),
             exception_types: self.types.iter().map(str::to_owned).collect(),
         }

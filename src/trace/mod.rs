@@ -14,6 +14,7 @@ mod gc;
 mod idle;
 mod images;
 mod inventory;
+mod jit;
 mod join;
 mod kept;
 mod lifetimes;
@@ -26,6 +27,7 @@ mod processes;
 mod recent;
 mod sample;
 mod space;
+mod spans;
 mod texts;
 pub mod waits;
 
@@ -41,10 +43,11 @@ pub use accounting::Lost;
 pub use awaiting::Keep;
 pub use builder::Builder;
 pub use code::Code;
-pub use gc::{Collection, Managed, Pause, Thrown};
+pub use gc::{Allocated, Collection, Managed, Pause, Thrown};
 pub use idle::Idle;
 pub use images::{Module, ModuleId, PdbId};
 pub use inventory::Before;
+pub use jit::Compilation;
 pub use kept::{CounterSource, Kept, Stacked};
 pub use lifetimes::Life;
 pub use locate::{CodeAddress, InBody, Place, PlaceAt};
@@ -54,6 +57,7 @@ pub use paths::Paths;
 pub use processes::{Process, ProcessId, Thread, ThreadId};
 pub use sample::{ANY_PROCESSOR, Context, Parts, Runner, RunnerId, Sample, Stack, StackId};
 pub use space::MappingAt;
+pub use spans::Spans;
 
 /// A recording, understood.
 #[derive(Debug)]

@@ -36,7 +36,10 @@ mod cli {
 }
 
 mod clr {
+    mod during;
     mod gc;
+    mod heap;
+    mod jit;
     mod profile;
     mod real;
     mod reports;

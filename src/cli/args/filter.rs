@@ -83,9 +83,34 @@ pub(crate) struct Samples {
     #[arg(long, value_name = "TIME", value_parser = time::moment)]
     pub(crate) to: Option<Moment>,
 
+    /// Keep samples while the .NET runtime of their process does this
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) during: Option<During>,
+
     /// Keep samples of idle processors too, with their stacks
     #[arg(long)]
     pub(crate) include_idle: bool,
+}
+
+/// What a .NET runtime does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum During {
+    /// The threads of the process wait for a garbage collection
+    Gc,
+    /// They do not
+    OutsideGc,
+    /// The thread compiles a method
+    Jit,
+}
+
+impl During {
+    pub(crate) fn during(self) -> profile::During {
+        match self {
+            During::Gc => profile::During::Gc,
+            During::OutsideGc => profile::During::OutsideGc,
+            During::Jit => profile::During::Jit,
+        }
+    }
 }
 
 /// Kinds of code.

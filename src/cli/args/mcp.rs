@@ -14,7 +14,7 @@ Examples:
 A client starts the program itself. Most take a configuration like this:
   { \"mcpServers\": { \"etwprof\": { \"command\": \"etwprof\", \"args\": [\"mcp\", \"C:\\\\traces\"] } } }
 
-Tools: open, info, findings, top, callers, callees, lines, tree, diff.";
+Tools: open, info, findings, gc, jit, top, callers, callees, lines, tree, diff.";
 
 /// Answers for an assistant.
 #[derive(Debug, Args)]

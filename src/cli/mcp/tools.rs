@@ -20,7 +20,7 @@ pub(super) struct Tool {
 }
 
 /// All of them.
-pub(super) const TOOLS: [Tool; 11] = [
+pub(super) const TOOLS: [Tool; 13] = [
     Tool {
         name: "open",
         command: "info",
@@ -43,6 +43,22 @@ pub(super) const TOOLS: [Tool; 11] = [
         command: "findings",
         about: "What an expert would notice first in a recording: findings, each with its evidence and advice, and the data \
                 quality in one word.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "gc",
+        command: "gc",
+        about: "The garbage collections of each .NET runtime: how many, by generation and reason, how long the program stood \
+                still for them, and what it allocated by type. `rows` limits the collections, those with the longest pauses.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "jit",
+        command: "jit",
+        about: "The methods that each .NET runtime compiled at run time: how many, by tier, how long that took, and the \
+                slowest. `rows` limits the methods.",
         always: &["--json"],
         text: None,
     },

@@ -13,7 +13,7 @@ mod method;
 mod runtime;
 
 pub use exception::Exception;
-pub use gc::{GcEnd, GcKind, GcReason, GcStart, Suspension};
+pub use gc::{AllocationTick, GcEnd, GcKind, GcReason, GcStart, HeapStats, Suspension};
 pub use loader::{AppDomain, Assembly, DomainModule, Module, ModuleFlags, PdbSignature};
 pub use method::{IlMap, JitMemory, JittingStarted, Method, MethodFlags, MethodName, R2rEntryPoint, Tier};
 pub use runtime::{Runtime, Sku, StackWalk, TieredSettings};
@@ -83,6 +83,10 @@ pub enum Clr<'a> {
     GcStart(GcStart),
     /// A collection is over.
     GcEnd(GcEnd),
+    /// What the heaps hold after a collection.
+    HeapStats(HeapStats),
+    /// About 100 KB were allocated.
+    AllocationTick(AllocationTick<'a>),
     /// The runtime begins to stop the threads that run its code.
     Suspension(Suspension),
     /// They run again.
@@ -158,6 +162,8 @@ pub fn read<'a>(event: &Event<'a>, r: &mut Reader<'a>) -> Option<Option<Clr<'a>>
         (CLR, 1) => Clr::GcStart(gc::decode_start(r, version)?),
         (CLR, 2) => Clr::GcEnd(gc::decode_end(r, version)?),
         (CLR, 3) => Clr::Resumption { instance: r.u16() },
+        (CLR, 4) => Clr::HeapStats(gc::decode_heap_stats(r, version)?),
+        (CLR, 10) => Clr::AllocationTick(gc::decode_allocation_tick(r, version, event.pointer)?),
         (CLR, 9) => Clr::Suspension(gc::decode_suspension(r, version)?),
         (CLR, 80) => Clr::Exception(exception::decode(r, event.pointer)),
         (CLR, 82) | (CLR_RUNDOWN, 0) => Clr::StackWalk(runtime::decode_stack_walk(r, event.pointer)?),

@@ -126,6 +126,8 @@ impl Collector {
             | Clr::TieredSettings(_)
             | Clr::StackWalk(_)
             | Clr::GcStart(_)
+            | Clr::HeapStats(_)
+            | Clr::AllocationTick(_)
             | Clr::GcEnd(_)
             | Clr::Suspension(_)
             | Clr::Resumption { .. }

@@ -101,6 +101,7 @@ fn filter() -> impl Strategy<Value = Filter> {
             include_idle,
             from,
             to,
+            during: None,
         },
     )
 }

@@ -98,11 +98,11 @@ fn tools_are_listed_with_what_they_take() {
     assert_eq!(
         names,
         [
-            "open", "info", "findings", "top", "callers", "callees", "lines", "tree", "threads", "waits",
-            "diff"
+            "open", "info", "findings", "gc", "jit", "top", "callers", "callees", "lines", "tree", "threads",
+            "waits", "diff"
         ]
     );
-    let top = &tools[3]["inputSchema"];
+    let top = &tools[5]["inputSchema"];
     assert_eq!(top["required"], json!(["files"]));
     assert_eq!(top["properties"]["files"]["type"], "array");
     assert_eq!(top["properties"]["just_my_code"]["type"], "boolean");
@@ -110,7 +110,7 @@ fn tools_are_listed_with_what_they_take() {
     assert_eq!(top["properties"]["pid"]["items"]["type"], "integer");
     let by = top["properties"]["by"]["enum"].as_array().unwrap();
     assert!(by.contains(&json!("module")), "{by:?}");
-    assert_eq!(tools[4]["inputSchema"]["required"], json!(["files", "function_name"]));
+    assert_eq!(tools[6]["inputSchema"]["required"], json!(["files", "function_name"]));
     // Neither files that are written nor places that symbols come from.
     for tool in tools {
         for name in [

@@ -72,6 +72,8 @@ fn every_event_is_read_to_its_last_byte() {
                 Clr::TieredSettings(settings) => ("tiers", Some(settings.instance)),
                 Clr::GcStart(gc) => ("gc start", gc.instance),
                 Clr::GcEnd(gc) => ("gc end", gc.instance),
+                Clr::HeapStats(stats) => ("heap", stats.instance),
+                Clr::AllocationTick(tick) => ("tick", tick.instance),
                 Clr::Suspension(suspension) => ("suspension", suspension.instance),
                 Clr::Resumption { instance } => ("resumption", instance),
                 Clr::Exception(exception) => ("exception", exception.instance),
@@ -122,6 +124,8 @@ fn counts(recording: &Recording) -> BTreeMap<String, u64> {
             Clr::RundownComplete { phase, .. } => (true, format!("Method/{}Complete", suffix(phase))),
             Clr::GcStart(_) => (false, "GC/Start".to_owned()),
             Clr::GcEnd(_) => (false, "GC/Stop".to_owned()),
+            Clr::HeapStats(_) => (false, "GC/HeapStats".to_owned()),
+            Clr::AllocationTick(_) => (false, "GC/AllocationTick".to_owned()),
             Clr::Suspension(_) => (false, "GC/SuspendEEStart".to_owned()),
             Clr::Resumption { .. } => (false, "GC/RestartEEStop".to_owned()),
             Clr::Exception(_) => (false, "Exception/Start".to_owned()),
@@ -151,9 +155,16 @@ fn counts_are_those_of_the_baselines() {
             ["Runtime/Method/", "Runtime/Loader/", "Runtime/Runtime/", "Runtime/Exception/Start"]
                 .iter()
                 .any(|part| name.replace("Rundown/", "/").contains(part))
-                || ["GC/Start", "GC/Stop", "GC/SuspendEEStart", "GC/RestartEEStop"]
-                    .iter()
-                    .any(|part| name.ends_with(part))
+                || [
+                    "GC/Start",
+                    "GC/Stop",
+                    "GC/SuspendEEStart",
+                    "GC/RestartEEStop",
+                    "GC/HeapStats",
+                    "GC/AllocationTick",
+                ]
+                .iter()
+                .any(|part| name.ends_with(part))
         };
         let text = String::from_utf8_lossy(&fs::read(&baseline).unwrap()).into_owned();
         let mut compared = 0;

@@ -416,3 +416,52 @@ pub fn exception(process: u32, type_name: &str, message: &str) -> Event {
         bytes.utf16z(&type_name).utf16z(&message).u64(0x7ffa_0000).u32(0x8013_1500).u16(0x10).u16(9)
     })
 }
+
+/// HeapStats of runtime 9: the sizes of generations 0 to 2 and of the heap of large objects; half of each survived. The
+/// heap of pinned objects has 5,000 bytes, in version 2.
+pub fn heap_stats(process: u32, version: u8, sizes: [u64; 4]) -> Event {
+    live(4, 133).event(process, version, GC_TASK, GC, move |bytes| {
+        let bytes = sizes.into_iter().fold(bytes, |bytes, size| bytes.u64(size).u64(size / 2));
+        let mut bytes = bytes.u64(11).u64(12).u32(13).u32(14).u32(15);
+        if version >= 1 {
+            bytes = bytes.u16(9);
+        }
+        if version >= 2 {
+            bytes = bytes.u64(5_000).u64(2_500);
+        }
+        bytes
+    })
+}
+
+/// AllocationTick of runtime 9, in a 64-bit process.
+pub fn allocation_tick(process: u32, version: u8, amount: u64, type_name: &str) -> Event {
+    let type_name = type_name.to_owned();
+    live(10, 11).event(process, version, GC_TASK, GC, move |bytes| {
+        let mut bytes = bytes.u32(amount as u32).u32(1);
+        if version >= 1 {
+            bytes = bytes.u16(9);
+        }
+        if version >= 2 {
+            bytes = bytes.u64(amount).u64(0x7ffa_0000_1000).utf16z(&type_name).u32(3);
+        }
+        if version >= 3 {
+            bytes = bytes.u64(0x1_0000_2000);
+        }
+        if version >= 4 {
+            bytes = bytes.u64(48);
+        }
+        bytes
+    })
+}
+
+/// An event of runtime events by another of the process's threads.
+pub fn by_thread(event: impl Into<Event>, process: u32, thread: u32) -> Event {
+    event.into().by(process, thread)
+}
+
+/// GCStart, version 2, of a runtime of the process's choice.
+pub fn gc_start_of(process: u32, instance: u16, number: u32) -> Event {
+    live(1, 1).event(process, 2, GC_TASK, GC, move |bytes| {
+        bytes.u32(number).u32(0).u32(0).u32(0).u16(instance).u64(0)
+    })
+}

@@ -1,0 +1,77 @@
+//! `etwprof gc` and `jit`: what .NET runtimes did beside the code of their programs.
+
+use anyhow::{Result, bail};
+use etwprof::profile::Filter;
+use etwprof::report::{gc, jit};
+use etwprof::{Analysis, Options};
+
+use super::{args, candidates, load, output, strict};
+
+/// Rows of each runtime on a console.
+const ROWS: usize = 10;
+
+pub(super) fn gc(args: &args::Runtimes, quiet: bool) -> Result<()> {
+    let (analysis, wanted) = open(args, quiet)?;
+    let all = gc::Gc::new(&analysis.profile.trace, &wanted);
+    if all.runtimes.is_empty() {
+        bail!(
+            "no garbage collections in this recording; record the GC keyword of Microsoft-Windows-DotNETRuntime (PerfView \
+             collects it by default)"
+        );
+    }
+    let shown = all.clone().first(args.most());
+    let printed = output::print(|mut out| match (args.json, args.csv) {
+        (true, _) => gc::write_json(&mut out, &shown),
+        (_, true) => gc::write_csv(&mut out, &shown),
+        _ => gc::write(&mut out, &shown, &all, output::terminal_width()),
+    });
+    checked(args, &analysis, printed)
+}
+
+pub(super) fn jit(args: &args::Runtimes, quiet: bool) -> Result<()> {
+    let (analysis, wanted) = open(args, quiet)?;
+    let all = jit::Jit::new(&analysis.profile.trace, &wanted);
+    if all.runtimes.is_empty() {
+        bail!(
+            "no method was compiled in this recording; record the JIT keyword of Microsoft-Windows-DotNETRuntime, at the \
+             verbose level for the times"
+        );
+    }
+    let shown = all.clone().first(args.most());
+    let printed = output::print(|mut out| match (args.json, args.csv) {
+        (true, _) => jit::write_json(&mut out, &shown),
+        (_, true) => jit::write_csv(&mut out, &shown),
+        _ => jit::write(&mut out, &shown, &all, output::terminal_width()),
+    });
+    checked(args, &analysis, printed)
+}
+
+/// Reads a recording, and says which of its processes are wanted.
+fn open(args: &args::Runtimes, quiet: bool) -> Result<(Analysis, Vec<bool>)> {
+    let filter = args.processes.options()?;
+    // Names of functions are not shown, and every sample may be in a pause.
+    let options = Options { filter: Filter::default(), symbols: None, ..Options::default() };
+    let analysis = load::analysis(&args.files, &options, quiet)?;
+    load::warn(&analysis);
+    candidates::check_processes(&filter, &analysis.profile.trace, quiet)?;
+    let wanted = filter.processes(&analysis.profile.trace);
+    Ok((analysis, wanted))
+}
+
+fn checked(args: &args::Runtimes, analysis: &Analysis, printed: Result<()>) -> Result<()> {
+    strict::checked(args.strict, printed, || {
+        strict::of_reading(&analysis.profile.trace.lost, &analysis.damage)
+    })
+}
+
+impl args::Runtimes {
+    /// How many rows of each runtime are shown.
+    fn most(&self) -> usize {
+        match self.rows {
+            Some(0) => usize::MAX,
+            Some(rows) => rows,
+            None if self.json || self.csv => usize::MAX,
+            None => ROWS,
+        }
+    }
+}
