@@ -1,6 +1,6 @@
 //! Tables of collections and compilations, and the samples at these moments: against what an independent reader counted.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::support::data;
 use crate::support::reading::{json, number};
 
 /// What a command prints with `--json`.
-fn printed(command: &str, file: &PathBuf, more: &[&str]) -> Value {
+fn printed(command: &str, file: &Path, more: &[&str]) -> Value {
     let file = file.to_str().unwrap();
     json([&[command, file, "--json"], more].concat())
 }
