@@ -182,6 +182,13 @@ pub(crate) struct Live {
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = frequency)]
     pub(crate) frequency: u32,
 
+    /// Also record when threads waited, and show their times and longest waits after the profile
+    ///
+    /// Records the context switches of all processes: 10 to 50 times the events, with as much more memory and a slower
+    /// machine. --metric blocked, ready or wall implies it.
+    #[arg(long)]
+    pub(crate) waits: bool,
+
     /// Exit with the exit code of the program
     #[arg(long, requires = "run")]
     pub(crate) forward_exit_code: bool,
@@ -192,6 +199,9 @@ pub(crate) struct Live {
 
     #[command(flatten)]
     pub(crate) output: Output,
+
+    #[command(flatten)]
+    pub(crate) measure: Measure,
 
     #[command(flatten)]
     pub(crate) samples: Samples,

@@ -83,7 +83,7 @@ impl<'a> View<'a> {
     }
 
     /// Fails for a format of which the readers take all for CPU time.
-    fn check_metric(&self, metric: args::MetricWord) -> Result<()> {
+    pub(super) fn check_metric(&self, metric: args::MetricWord) -> Result<()> {
         if metric != args::MetricWord::Cpu && self.format.needs.ends {
             let others = format::ALL.iter().filter(|format| !format.needs.ends).map(|format| format.name);
             let others = others.collect::<Vec<_>>().join(", ");
@@ -93,6 +93,12 @@ impl<'a> View<'a> {
             )));
         }
         Ok(())
+    }
+
+    /// The result is text on stdout, for a reader.
+    #[cfg(windows)]
+    pub(super) fn is_read_here(&self) -> bool {
+        self.path.is_none() && self.format.content == Content::Styled
     }
 
     /// The format of the result.

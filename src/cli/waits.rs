@@ -1,6 +1,8 @@
 //! `etwprof threads` and `etwprof waits`: what threads did while they did not run.
 
 use anyhow::{Result, bail};
+#[cfg(windows)]
+use etwprof::profile::Detail;
 use etwprof::profile::{Filter, Measure, Measured};
 use etwprof::report::{Spelling, thread_times, waits};
 use etwprof::trace::waits::Waits;
@@ -51,6 +53,24 @@ pub(super) fn worst(args: &args::WorstWaits, quiet: bool) -> Result<()> {
     });
     let names_wanted = !args.symbols.no_symbols;
     strict::checked(args.limits.strict, printed, || strict::reasons(&analysis, names_wanted))
+}
+
+/// Prints the times of threads and the longest waits below a profile, of what `filter` keeps.
+#[cfg(windows)]
+pub(super) fn summary(analysis: &Analysis, filter: &Filter, detail: Detail) -> Result<()> {
+    const THREADS: usize = 10;
+    const WAITS: usize = 5;
+    let (all, keeps) = chosen(analysis, filter, true)?;
+    let kept = |index: usize| keeps.get(index) == Some(&true);
+    let spelling = Spelling::new(&analysis.profile, detail);
+    let table = thread_times::Threads::new(&analysis.profile.trace, &all, kept, Default::default());
+    let worst = waits::WorstWaits::new(&analysis.profile, &spelling, &all, kept, WAITS);
+    output::print(|mut out| {
+        writeln!(out)?;
+        thread_times::write_rows(&mut out, &table.first(THREADS), output::terminal_width())?;
+        writeln!(out, "\nlongest waits\n")?;
+        waits::write_rows(&mut out, &worst, output::terminal_width())
+    })
 }
 
 impl args::Which {

@@ -161,6 +161,12 @@ fn nanoseconds(clock: &Clock, span: &Span) -> i64 {
 
 /// Writes the table. With the `width` of a terminal the lines end there, and bars show the time on processors.
 pub fn write(out: &mut impl Write, threads: &Threads, width: Option<usize>) -> io::Result<()> {
+    write_rows(out, threads, width)?;
+    grid_rest(out, threads.left_out)
+}
+
+/// The same, without a line for the rows that were left out.
+pub fn write_rows(out: &mut impl Write, threads: &Threads, width: Option<usize>) -> io::Result<()> {
     let seconds = (threads.end_ns - threads.start_ns) as f64 / 1e9;
     let all = threads.threads.len() + threads.left_out;
     let noun = if all == 1 { "thread" } else { "threads" };
@@ -186,7 +192,7 @@ pub fn write(out: &mut impl Write, threads: &Threads, width: Option<usize>) -> i
         }
         grid.write(out, width)?;
     }
-    grid_rest(out, threads.left_out)
+    Ok(())
 }
 
 fn cells(row: &Row, ms: impl Fn(i64) -> String) -> [String; 6] {

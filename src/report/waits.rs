@@ -196,6 +196,12 @@ const STEPS: usize = 12;
 
 /// Writes the waits. With the `width` of a terminal the lines end there.
 pub fn write(out: &mut impl Write, worst: &WorstWaits, width: Option<usize>) -> io::Result<()> {
+    write_rows(out, worst, width)?;
+    grid_rest(out, worst.left_out)
+}
+
+/// The same, without a line for the rows that were left out.
+pub fn write_rows(out: &mut impl Write, worst: &WorstWaits, width: Option<usize>) -> io::Result<()> {
     let time = |nanoseconds: i64| duration(nanoseconds as f64 / 1e9);
     let line = |text: &str, indent: usize| {
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(indent));
@@ -227,7 +233,7 @@ pub fn write(out: &mut impl Write, worst: &WorstWaits, width: Option<usize>) -> 
         write_chain(out, row, &time, &line)?;
         writeln!(out)?;
     }
-    grid_rest(out, worst.left_out)
+    Ok(())
 }
 
 fn write_stack(

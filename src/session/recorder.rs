@@ -12,7 +12,7 @@ use windows_sys::Win32::System::SystemInformation::GetSystemTimePreciseAsFileTim
 use crate::clock::{Clock, ClockKind, Ticks};
 use crate::event::Pointer;
 use crate::guid::Guid;
-use crate::guids::{CLR, CLR_RUNDOWN, PERF_INFO};
+use crate::guids::{CLR, CLR_RUNDOWN, PERF_INFO, THREAD};
 use crate::origin::{Machine, Origin};
 use crate::sink::{Inventory, Sink};
 
@@ -34,6 +34,8 @@ pub struct Options {
     pub frequency: u32,
     /// The processes whose CLR events are wanted. All, where a filter cannot express them.
     pub scope: Scope,
+    /// Records context switches, and threads that are made ready, of all processes and with their stacks too.
+    pub waits: bool,
 }
 
 /// A recording that runs. Dropping it stops everything without a result.
@@ -46,6 +48,7 @@ pub struct Recorder<S> {
     pipeline: Pipeline<S>,
     counters: Arc<Counters>,
     scope: Scope,
+    waits: bool,
     profile: Profile,
     inventory: Inventory,
     started: Started,
@@ -145,6 +148,12 @@ const PROCESS_THREAD_IMAGE: u32 = 0x1 | 0x2 | 0x4;
 const MASK1_PROFILE: u32 = 0x2;
 const MASK0_PROFILE: u32 = 0x0100_0000;
 const SAMPLED_PROFILE: u8 = 46;
+// Context switches and ready threads have two flags each, as samples have, and both are set (B-switch-flags): PERF_CONTEXT_SWITCH and
+// PERF_DISPATCHER, EVENT_TRACE_FLAG_CSWITCH and EVENT_TRACE_FLAG_DISPATCHER.
+const MASK1_WAITS: u32 = 0x4 | 0x200;
+const MASK0_WAITS: u32 = 0x10 | 0x800;
+const CONTEXT_SWITCH: u8 = 36;
+const READY_THREAD: u8 = 50;
 
 const VERBOSE: u8 = 5;
 // Keywords of the CLR's providers, the same for both.
@@ -186,12 +195,16 @@ impl<S: Sink> Recorder<S> {
         let [kernel_name, clr_name] = running::names(found.own);
 
         let base = now();
-        let buffers = kernel_buffers(options.frequency, process::processors());
+        let buffers = kernel_buffers(options, process::processors());
         let kernel = Half::start(kernel_name, |name| etw::start_kernel(name, buffers))?;
         // Now that a session's name keeps what it was.
         let asked_interval = 10_000_000 / options.frequency.max(1);
         let InForce { interval: in_force, guard: interval, missing } = found.change(asked_interval);
-        etw::trace_stacks(kernel.handle, &[(PERF_INFO, SAMPLED_PROFILE)])?;
+        let mut stacks = vec![(PERF_INFO, SAMPLED_PROFILE)];
+        if options.waits {
+            stacks.extend([(THREAD, CONTEXT_SWITCH), (THREAD, READY_THREAD)]);
+        }
+        etw::trace_stacks(kernel.handle, &stacks)?;
         let (kernel_opened, header) = consumer::open(&kernel.name)?;
 
         let clock = clock(base, &header);
@@ -214,6 +227,7 @@ impl<S: Sink> Recorder<S> {
             pipeline,
             counters,
             scope: options.scope.clone().expressible(),
+            waits: options.waits,
             profile,
             inventory: Inventory::default(),
             started,
@@ -274,11 +288,10 @@ impl<S: Sink> Recorder<S> {
 
     /// Switches samples on, and what must come with them.
     fn switch_on(&mut self, flag: ProfileFlag) -> Result<(), SessionError> {
-        let (word0, word1) = match flag {
-            ProfileFlag::Group => (PROCESS_THREAD_IMAGE, MASK1_PROFILE),
-            ProfileFlag::Classic => (PROCESS_THREAD_IMAGE | MASK0_PROFILE, MASK1_PROFILE),
-        };
-        etw::enable_kernel(self.kernel.handle, [word0, word1, 0, 0, 0, 0, 0, 0])?;
+        let classic = if flag == ProfileFlag::Classic { MASK0_PROFILE } else { 0 };
+        let waits = if self.waits { (MASK0_WAITS, MASK1_WAITS) } else { (0, 0) };
+        let words = [PROCESS_THREAD_IMAGE | classic | waits.0, MASK1_PROFILE | waits.1];
+        etw::enable_kernel(self.kernel.handle, [words[0], words[1], 0, 0, 0, 0, 0, 0])?;
         (self.profile.flag, self.profile.since) = (flag, Instant::now());
         Ok(())
     }
@@ -505,13 +518,15 @@ fn is_stopped<T>(end: &Result<T, SessionError>) -> bool {
 }
 
 /// A sample with its stack takes some 600 bytes (stacks of 64 frames), and three seconds of them must find room while
-/// this process does not get to run.
-fn kernel_buffers(frequency: u32, processors: u32) -> etw::Buffers {
+/// this process does not get to run. So must context switches, of which a busy processor has thousands in a second.
+fn kernel_buffers(options: &Options, processors: u32) -> etw::Buffers {
+    const SWITCHES: u32 = 10_000;
     const SIZE: u32 = 256;
     const MOST: u32 = 2048;
     // At the start one processor writes the list of all images, some 12 MB on a large machine, faster than it is read.
     const FIRST: u32 = 128;
-    let per_processor = (frequency * 600 * 3 / (SIZE << 10)).max(8);
+    let events = options.frequency + if options.waits { SWITCHES } else { 0 };
+    let per_processor = (events * 600 * 3 / (SIZE << 10)).max(8);
     let maximum = (per_processor * processors).clamp(2 * FIRST, MOST.max(2 * processors));
     etw::Buffers { size: SIZE, minimum: (maximum / 4).max(2 * processors).max(FIRST), maximum }
 }

@@ -1,5 +1,6 @@
 """Checks of live recording on the stand-in: `check.py FOLDER DATA [NAME]`, from scripts/check-live."""
 
+import json
 import os
 import pty
 import re
@@ -14,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import checks
-from run import (DATA, DEMO, FOLDER, LIMIT, TRACE_2016, TRACE_X64, WINDOWS_RUN, Run, Target, by_process, convert, environment,
+from run import (DATA, DEMO, FOLDER, LIMIT, TRACE_2011, TRACE_2016, TRACE_X64, WINDOWS_RUN, Run, Target, by_process, convert, environment,
                  expect, merged, program, running, same, total, wine, without_ids)
 
 ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
@@ -204,6 +205,44 @@ def calls_come_in_the_right_order():
     closed = [place for place in run.find("CloseTrace") if place > flags]
     expect(len(raw) == 2 and len(closed) == 2, "both consumers are closed")
     expect(stop_kernel < closed[0] and stop_clr < closed[1], "sessions stop before their consumers are closed")
+
+
+# B-switch-flags, B-sample-stacks.
+@real
+def waits_are_those_of_the_file():
+    saved = program("saved-waits.etl")
+    run = Run("--all", "--waits", "--duration", "500ms", "--no-symbols", "--color", "never", trace=TRACE_2011,
+              save=wine(saved)).clean()
+    stacks, = run.find("TraceSetInformation", **{"class": 3})
+    expect(run.calls[stacks]["stacks"] == 3, f"stacks of samples, switches, ready threads: {run.calls[stacks]}")
+    _, flags, _ = run.find("TraceSetInformation", **{"class": 4})
+    expect(run.calls[flags]["flags"] == 0x01000817 and run.calls[flags]["masks"] == [0x817, 0x206], f"{run.calls[flags]}")
+    # The recording of exactly these events, read on its own, and the original.
+    def table(trace):
+        done = subprocess.run([WINDOWS_RUN, program("etwprof.exe"), "threads", wine(trace), "--json", "-n", "0"], text=True,
+                              capture_output=True, timeout=LIMIT)
+        expect(done.returncode == 0, done.stderr)
+        return {(row["pid"], row["tid"]): row for row in json.loads(done.stdout)["threads"]}
+    played, original = table(saved), table(TRACE_2011)
+    expect(sum(row["switches"] for row in original.values()) == 15546, "switches of the recording")
+    keys = ("running_ns", "ready_ns", "switches", "sampled_ns")
+    differ = [key for key, row in original.items() if row["switches"]
+              and any(abs(row[name] - played.get(key, row)[name]) > 1000 for name in keys)]
+    expect(not differ, f"threads that differ: {differ[:5]}")
+    shown = re.search(r"^ *8,339\.\d+ +8,321\.0 .*POWERPNT\.EXE \(5100\) thread 3308$", run.out, re.M)
+    expect(shown and "longest waits" in run.out, run.out[-3000:])
+    os.unlink(saved)
+    # Of one process, blocked time: the same tree as of the file.
+    lines = convert(TRACE_2011, "--name", "powerpnt.exe", "--metric", "blocked", "--by-reason")
+    run = Run("--name", "powerpnt.exe", "--metric", "blocked", "--by-reason", "--duration", "500ms", *LIVE, trace=TRACE_2011).clean()
+    got = sorted(run.out.splitlines())
+    expect([line.rsplit(" ", 1)[0] for line in got] == [line.rsplit(" ", 1)[0] for line in lines],
+           f"blocked: {got[:5]} and {lines[:5]}: {run.err}")
+    # A recording without switches is no reason to lose the samples.
+    run = Run("--all", "--metric", "blocked", "--duration", "500ms", *LIVE, trace=TRACE_2016).clean()
+    expect("no context switches arrived" in run.err and total(run.out.splitlines()) > 1000, run.err)
+    run = Run("--all", "--waits", "--duration", "500ms", "-o", "x.svg")
+    expect(run.code == 2 and "--waits" in run.err, run.err)
 
 
 def few_net_programs_list_precompiled_code_twice():

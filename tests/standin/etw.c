@@ -378,6 +378,7 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
                     session->stacks[session->stack_count++].type = ((uint8_t *)data)[i + 16];
                     snprintf(more + strlen(more), sizeof more - strlen(more), ",\"stack\":\"%02x/%u\"", group, ((uint8_t *)data)[i + 16]);
                 }
+            snprintf(more + strlen(more), sizeof more - strlen(more), ",\"stacks\":%d", session->stack_count);
             break;
         case 4: { /* system trace flags: ULONG[8] group masks */
             ULONG *masks = data;
@@ -389,6 +390,8 @@ API ULONG WINAPI TraceSetInformation(TRACEHANDLE handle, TRACE_INFO_CLASS class,
             if (!strcmp(heeded, "classic")) group = 0;
             if (!strcmp(heeded, "group")) classic = 0;
             session->flags = (masks[0] & ~0x01000000ul) | (group || classic ? 0x01000000 : 0);
+            /* B-switch-flags. */
+            if (size >= 8) session->flags |= (masks[1] & 4 ? 0x10 : 0) | (masks[1] & 0x200 ? 0x800 : 0);
             shared_flags(session->flags);
             if (session->flags & 0x01000000) playing = 1;
             if (playing && !session->flags) session->ended = 1;
@@ -518,7 +521,10 @@ static int wanted(const struct session *session, const struct event *e) {
         switch (e->group) {
             case 0x00: return e->type != 0;
             case 0x03: return e->type == 10 ? flags & 4 : flags & 1;
-            case 0x05: return (e->type <= 4 || e->type == 72) && flags & 2;
+            case 0x05:
+                if (e->type == 36 || e->type == 37) return (flags & 0x10) != 0;
+                if (e->type == 50) return (flags & 0x800) != 0;
+                return (e->type <= 4 || e->type == 72) && flags & 2;
             case 0x0b: return 1;
             case 0x0f: return !is_wrong_interval(e) && !(no_samples && e->type == 46) && (e->type == 46 || (e->type >= 72 && e->type <= 74)) && flags & 0x01000000;
             case 0x14: return flags & 4;

@@ -15,6 +15,7 @@ WINDOWS_RUN = os.path.join(ROOT, "scripts", "windows-run")
 DEMO = os.path.join(ROOT, "examples", "demo.etl")
 # Real ones; the demo is made by hand.
 TRACE_2016 = DATA + "/etl/perfview/PerfViewData.etl"
+TRACE_2011 = DATA + "/etl/xperf/slow-ppt.etl"
 TRACE_X64 = DATA + "/etl/perfview/net.4.5.2.x64.etl"
 # Of one run, on a busy machine.
 LIMIT = 180

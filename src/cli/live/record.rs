@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use etwprof::origin::Origin;
-use etwprof::profile::{Filter, FilteredBy};
+use etwprof::profile::{Filter, FilteredBy, Measure, Measured};
 use etwprof::report::count;
 use etwprof::report::format::Format;
 use etwprof::session::undo::{self, Undo};
-use etwprof::session::{Ending, Losses, Options, ProfileFlag, Recorder, SessionError, Whose, console};
+use etwprof::session::{self, Ending, Losses, ProfileFlag, Recorder, SessionError, Whose, console};
 use etwprof::symbols::local_images;
 use etwprof::trace::{Builder, Trace};
-use etwprof::{Analysis, SymbolOptions};
+use etwprof::{Analysis, Options, SymbolOptions};
 
 use super::cures::with_cure;
 use super::diagnose::Diagnose;
@@ -24,7 +24,8 @@ use super::words::{self, Share, Targeted};
 use crate::cli::args::Live;
 use crate::cli::convert::View;
 use crate::cli::progress::Watch;
-use crate::cli::{candidates, choose, load, permissions, say, strict};
+use crate::cli::usage::Usage;
+use crate::cli::{candidates, choose, load, permissions, say, strict, waits};
 
 /// How often is looked whether it is time to stop.
 const TICK: Duration = Duration::from_millis(50);
@@ -34,12 +35,20 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     let mut view = View::new(&args.output, &args.shaping, &args.tree, &args.names)?;
     view.fallback = Some(fallback(view.format()));
     args.output.check(&[])?;
+    view.check_metric(args.measure.metric)?;
+    let measure = args.measure.checked()?;
+    if args.waits && measure.what == Measured::Cpu && !view.is_read_here() {
+        bail!(Usage(
+            "--waits: their times are shown as text on stdout; for a file, add --metric blocked, ready or wall"
+                .to_owned()
+        ));
+    }
     let symbols = args.symbols.options(quiet)?;
     let filter = args.samples.options_without_times_of_day()?;
     view.range = (filter.from, filter.to);
-    view.chosen = args.samples.chosen();
+    view.chosen = [args.measure.chosen(), args.samples.chosen()].concat();
     let diagnose = args.diagnose.as_deref().map(Diagnose::start).transpose()?;
-    let result = record(args, &view, filter, symbols, quiet, diagnose.as_ref());
+    let result = record(args, &view, measure, filter, symbols, quiet, diagnose.as_ref());
     if let Some(diagnose) = diagnose {
         diagnose.finish(result.as_ref().err(), quiet);
     }
@@ -73,6 +82,7 @@ fn left_behind(what: &Undo, why: &SessionError) {
 fn record(
     args: &Live,
     view: &View<'_>,
+    measure: Measure,
     filter: Filter,
     symbols: Option<SymbolOptions>,
     quiet: bool,
@@ -88,11 +98,16 @@ fn record(
     if console::asked_to_stop() {
         bail!("stopped before the recording began");
     }
-    let options = Options { frequency: args.frequency, scope: targets.scope() };
+    let records_waits = args.waits || measure.what != Measured::Cpu;
+    let options =
+        session::Options { frequency: args.frequency, scope: targets.scope(), waits: records_waits };
     let builder = |origin: &Origin| {
         let mut builder = Builder::new(origin);
-        if let Some(pids) = targets.only_pids() {
-            builder.keep_only(pids);
+        match targets.only_pids() {
+            // What a thread waited for may be a thread of any process.
+            _ if records_waits => builder.keep(BLOCKED.keep()),
+            Some(pids) => builder.keep_only(pids),
+            None => {}
         }
         if filter.include_idle {
             builder.keep_idle();
@@ -162,7 +177,11 @@ fn record(
         }
         None => {}
     }
-    let mut options = args.limits.options(filter, symbols, view.detail);
+    let mut options = Options { measure, ..args.limits.options(filter, symbols, view.detail) };
+    let has_waits = records_waits && found_waits(args, &trace, quiet);
+    if !has_waits {
+        options.measure = Measure::default();
+    }
     let mut located = options.locate(&trace);
     let FilteredBy { thread, cpu, time, .. } = located.balance.filtered_by;
     if thread + cpu + time > 0
@@ -178,7 +197,7 @@ fn record(
     if let Some(diagnose) = diagnose {
         diagnose.trace(&trace, &options.filter, &opened);
     }
-    if trace.sample_count() == 0 {
+    if trace.sample_count() == 0 && !has_waits {
         bail!(words::no_sample());
     }
     if located.samples.is_empty() && !options.filter.keeps_all() {
@@ -189,10 +208,33 @@ fn record(
     if let Err(error) = choose::narrow_by_names(&mut analysis, &args.samples, view.detail, quiet) {
         say::all_is_shown(&error);
     }
-    let printed = view.show(&analysis, &targets.title(), quiet);
+    let printed = view.show(&analysis, &targets.title(), quiet).and_then(|()| {
+        if !args.waits || !has_waits || !view.is_read_here() {
+            return Ok(());
+        }
+        let trace = Arc::clone(&analysis.profile.trace);
+        let options = Options { measure: BLOCKED, ..options.clone() };
+        let located = options.locate(&trace);
+        let analysis = Analysis::name(trace, located, &[], &options, &Watch::new(&options, quiet));
+        waits::summary(&analysis, &options.filter, view.detail)
+    });
     let names_wanted = options.symbols.is_some();
     strict::checked(args.limits.strict, printed, || strict::reasons(&analysis, names_wanted))?;
     Ok(code)
+}
+
+/// What waits are shown of.
+const BLOCKED: Measure = Measure { what: Measured::Blocked, by_reason: false, wakers: true };
+
+/// Whether the recording has what it takes to show waits; says so if it has not, for it cannot be repeated.
+fn found_waits(args: &Live, trace: &Trace, quiet: bool) -> bool {
+    if trace.kept.switches.is_empty() {
+        say::warning(
+            "no context switches arrived, so it is not known when threads waited; CPU time is shown",
+        );
+        return false;
+    }
+    args.measure.check(trace, quiet).is_ok()
 }
 
 /// Where a result is kept that cannot be written to where it should be: a recording cannot be repeated.

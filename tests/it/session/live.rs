@@ -11,7 +11,7 @@ use etwprof::sink::Sink;
 use etwprof::trace::Builder;
 
 fn options() -> Options {
-    Options { frequency: 1000, scope: Scope::All }
+    Options { frequency: 1000, scope: Scope::All, waits: false }
 }
 
 struct Panics(u32);
