@@ -1014,6 +1014,7 @@ CHECKS = [
     delay_comes_before_everything,
     a_program_has_our_input_and_output,
     calls_come_in_the_right_order,
+    waits_are_those_of_the_file,
     few_net_programs_list_precompiled_code_twice,
     samples_wait_for_the_lists_of_net_programs,
     programs_of_a_name_are_a_filter,
