@@ -36,7 +36,7 @@ pub(crate) use shaping::{GroupBy, Shaping};
 pub(crate) use shared::{Color, Limits, Names, Output, Reading, Symbols, Tree};
 pub(crate) use tables::{Callees, Callers, Calls, Lines, Table, Top};
 pub(crate) use view::View;
-pub(crate) use waits::{Threads, Which, WorstWaits};
+pub(crate) use waits::{Threads, Timeline, TimelineBy, Which, WorstWaits};
 
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
 const STYLES: Styles = Styles::styled()
@@ -109,6 +109,8 @@ pub(crate) enum Command {
     Threads(Box<Threads>),
     /// Show the longest waits: where threads slept, who made them ready, and what that one had waited for
     Waits(Box<WorstWaits>),
+    /// Show what threads did over time: ran, were ready, were blocked, stood still for a collection
+    Timeline(Box<Timeline>),
     /// Show what changed between two recordings; fail if functions got slower
     Diff(Box<Diff>),
     /// Show what stands out in a recording, with evidence and advice

@@ -32,6 +32,7 @@ mod symbolize;
 mod symbols;
 mod tables;
 mod time;
+mod timeline;
 mod usage;
 mod view;
 mod waits;
@@ -66,6 +67,7 @@ pub(crate) fn main() -> ExitCode {
                 | Command::Lines(_)
                 | Command::Threads(_)
                 | Command::Waits(_)
+                | Command::Timeline(_)
                 | Command::Diff(_)
                 | Command::Findings(_)
                 | Command::Gc(_)
@@ -113,6 +115,7 @@ fn dispatch(args: Args) -> anyhow::Result<()> {
         Some(Command::Lines(lines)) => tables::lines(&lines, quiet),
         Some(Command::Threads(threads)) => waits::threads(&threads, quiet),
         Some(Command::Waits(worst)) => waits::worst(&worst, quiet),
+        Some(Command::Timeline(timeline)) => timeline::run(&timeline, quiet),
         Some(Command::Diff(diff)) => diff::run(&diff, quiet),
         Some(Command::Findings(findings)) => findings::run(&findings, quiet),
         Some(Command::Gc(gc)) => runtimes::gc(&gc.asked, quiet),

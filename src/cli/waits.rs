@@ -1,11 +1,12 @@
 //! `etwprof threads` and `etwprof waits`: what threads did while they did not run.
 
 use anyhow::{Result, bail};
+use etwprof::event::Ticks;
 #[cfg(windows)]
 use etwprof::profile::Detail;
 use etwprof::profile::{Filter, Measure, Measured};
 use etwprof::report::{Spelling, thread_times, waits};
-use etwprof::trace::waits::Waits;
+use etwprof::trace::waits::{Wait, Waits};
 use etwprof::trace::{Runner, Trace};
 use etwprof::{Analysis, Options};
 
@@ -19,9 +20,16 @@ pub(super) fn threads(args: &args::Threads, quiet: bool) -> Result<()> {
     let measure = Measure { what: Measured::Blocked, ..Measure::default() };
     let analysis = load::analysis(&args.files, &Options { measure, ..options }, quiet)?;
     load::warn(&analysis);
+    let trace = &analysis.profile.trace;
     let (all, keeps) = chosen(&analysis, &filter, quiet)?;
-    let kept = |index: usize| keeps.get(index) == Some(&true);
-    let table = thread_times::Threads::new(&analysis.profile.trace, &all, kept, args.sort.sort());
+    let range = range(&filter, trace);
+    let all = if range == EVER { all } else { all.between(range) };
+    if all.window.0 >= all.window.1 {
+        bail!("--from, --to: no context switches were recorded in this range");
+    }
+    let was_there = |index: usize| all.threads.get(index).is_some_and(|thread| !thread.spans.is_empty());
+    let kept = |index: usize| keeps.get(index) == Some(&true) && (range == EVER || was_there(index));
+    let table = thread_times::Threads::new(trace, &all, kept, args.sort.sort());
     let table = table.first(if args.table.rows == 0 { usize::MAX } else { args.table.rows });
     let printed = output::print(|mut out| match (args.table.json, args.table.csv) {
         (true, _) => thread_times::write_json(&mut out, &table),
@@ -34,7 +42,9 @@ pub(super) fn threads(args: &args::Threads, quiet: bool) -> Result<()> {
 pub(super) fn worst(args: &args::WorstWaits, quiet: bool) -> Result<()> {
     let filter = args.which.filter()?;
     let detail = args.names.options();
-    let options = args.limits.options(filter.clone(), args.symbols.options(quiet)?, detail);
+    // A wait is shown whole, wherever the range begins.
+    let whole = Filter { from: None, to: None, ..filter.clone() };
+    let options = args.limits.options(whole, args.symbols.options(quiet)?, detail);
     let measure = Measure { what: Measured::Blocked, wakers: true, ..Measure::default() };
     let analysis = load::analysis(&args.files, &Options { measure, ..options }, quiet)?;
     load::warn(&analysis);
@@ -44,7 +54,9 @@ pub(super) fn worst(args: &args::WorstWaits, quiet: bool) -> Result<()> {
         symbols::warnings(&analysis);
     }
     let spelling = Spelling::new(&analysis.profile, detail);
-    let kept = |index: usize| keeps.get(index) == Some(&true);
+    let (from, to) = range(&filter, &analysis.profile.trace);
+    let within = |wait: &Wait| wait.blocked.start < to && wait.end() > from;
+    let kept = |index: usize, wait: &Wait| keeps.get(index) == Some(&true) && within(wait);
     let most = if args.rows == 0 { usize::MAX } else { args.rows };
     let worst = waits::WorstWaits::new(&analysis.profile, &spelling, &all, kept, most);
     let printed = output::print(|mut out| match args.json {
@@ -64,7 +76,7 @@ pub(super) fn summary(analysis: &Analysis, filter: &Filter, detail: Detail) -> R
     let kept = |index: usize| keeps.get(index) == Some(&true);
     let spelling = Spelling::new(&analysis.profile, detail);
     let table = thread_times::Threads::new(&analysis.profile.trace, &all, kept, Default::default());
-    let worst = waits::WorstWaits::new(&analysis.profile, &spelling, &all, kept, WAITS);
+    let worst = waits::WorstWaits::new(&analysis.profile, &spelling, &all, |index, _| kept(index), WAITS);
     output::print(|mut out| {
         writeln!(out)?;
         thread_times::write_rows(&mut out, &table.first(THREADS), output::terminal_width())?;
@@ -74,8 +86,8 @@ pub(super) fn summary(analysis: &Analysis, filter: &Filter, detail: Detail) -> R
 }
 
 impl args::Which {
-    fn filter(&self) -> Result<Filter> {
-        let args::Which { processes, tid, thread } = self;
+    pub(super) fn filter(&self) -> Result<Filter> {
+        let args::Which { processes, tid, thread, from, to } = self;
         if processes.children && processes.pid.is_empty() && processes.name.is_empty() {
             bail!(Usage("--children: name a process too, with --pid or --name".to_owned()));
         }
@@ -85,9 +97,19 @@ impl args::Which {
             children: processes.children,
             tids: tid.clone(),
             threads: thread.clone(),
+            from: *from,
+            to: *to,
             ..Filter::default()
         })
     }
+}
+
+/// All of a recording.
+const EVER: (Ticks, Ticks) = (Ticks(i64::MIN), Ticks(i64::MAX));
+
+/// The range of time that a filter chooses.
+fn range(filter: &Filter, trace: &Trace) -> (Ticks, Ticks) {
+    (filter.from.map_or(EVER.0, |from| from.at(trace)), filter.to.map_or(EVER.1, |to| to.at(trace)))
 }
 
 /// The states of all threads, and which of them are chosen.

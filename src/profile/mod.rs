@@ -55,7 +55,7 @@ pub use stack_filter::{FrameSet, StackFilter};
 pub use stacks::Stacks;
 pub use table::Row;
 pub use tier::Tier;
-pub use timeline::{Load, Timeline};
+pub use timeline::{Load, Timeline, round_up};
 pub use tree::{CallTree, Node, Value, Values};
 pub use unresolved::Unresolved;
 

@@ -205,7 +205,7 @@ fn ceil_div(of: i64, by: i64) -> i64 {
 }
 
 /// The next greater round number: two digits that people count in, and zeros.
-fn round_up(least: i64) -> i64 {
+pub fn round_up(least: i64) -> i64 {
     const ROUND: [i64; 10] = [10, 12, 15, 20, 25, 30, 40, 50, 60, 80];
     let mut unit: i64 = 1;
     loop {

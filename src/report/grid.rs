@@ -18,7 +18,7 @@ const BAR: usize = 8;
 /// What a name needs at least before there is a bar.
 const NAME: usize = 32;
 
-/// Rows of `N` numbers and a name.
+/// Rows of `N` numbers and a name. A column without a head is left out.
 pub(super) struct Grid<'t, const N: usize> {
     heads: [&'static str; N],
     name: &'static str,
@@ -51,15 +51,17 @@ impl<'t, const N: usize> Grid<'t, N> {
                 *width = (*width).max(measure_text_width(number));
             }
         }
-        let of_numbers = widths.iter().map(|width| width + 2).sum::<usize>();
+        let shown = || self.heads.iter().zip(&widths).filter(|(head, _)| !head.is_empty());
+        let of_numbers = shown().map(|(_, width)| width + 2).sum::<usize>();
         let left = width.map(|width| width.saturating_sub(of_numbers));
         let bars = !self.is_text && left.is_some_and(|left| left >= NAME + BAR + 2);
         let of_name = left.map(|left| left - if bars { BAR + 2 } else { 0 });
         let greatest = self.rows.iter().map(|(_, size, _)| *size).max().unwrap_or(0);
 
         let columns = |numbers: [&str; N]| {
-            let padded = numbers.iter().zip(&widths).map(|(number, width)| format!("{number:>width$}  "));
-            padded.collect::<String>()
+            let columns =
+                numbers.iter().zip(&self.heads).zip(&widths).filter(|((_, head), _)| !head.is_empty());
+            columns.map(|((number, _), width)| format!("{number:>width$}  ")).collect::<String>()
         };
         let gap = if bars { " ".repeat(BAR + 2) } else { String::new() };
         let head = format!("{}{gap}{}", columns(self.heads), self.name);

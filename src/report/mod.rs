@@ -29,6 +29,7 @@ pub mod strip;
 pub mod table;
 mod text;
 pub mod thread_times;
+pub mod timeline;
 pub mod tree_data;
 mod verbose;
 #[cfg(feature = "viewers")]

@@ -225,8 +225,13 @@ fn round_time(time: i64) -> String {
 
 /// A block for each bin, as high as its share of the highest; nothing where there is nothing.
 fn strip(load: &Load) -> String {
+    blocks(&load.bins, load.bins.iter().copied().max().unwrap_or(0))
+}
+
+/// A character for each value: nothing to a full block, which is `full`.
+pub(super) fn blocks(values: &[i64], full: i64) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let highest = i128::from(load.bins.iter().copied().max().unwrap_or(0).max(1));
+    let highest = i128::from(full.max(1));
     let block = |bin: &i64| {
         if *bin <= 0 {
             return ' ';
@@ -235,7 +240,7 @@ fn strip(load: &Load) -> String {
         let eighths = usize::try_from(eighths).unwrap_or(0).clamp(1, BLOCKS.len());
         BLOCKS.get(eighths - 1).copied().unwrap_or(' ')
     };
-    load.bins.iter().map(block).collect()
+    values.iter().map(block).collect()
 }
 
 #[cfg(test)]

@@ -7,9 +7,11 @@ use serde::Serialize;
 
 use crate::clock::Clock;
 use crate::trace::Trace;
+use crate::trace::spread;
 use crate::trace::waits::{Span, State, ThreadTimes, Wait, Waits};
 
 use super::grid::{Csv, Grid};
+use super::strip::blocks;
 use super::table::grid_rest;
 use super::text::{cell, count, duration, json, milliseconds};
 
@@ -75,15 +77,31 @@ pub struct Row {
     pub longest_wait_ns: Option<i64>,
     /// When that began.
     pub longest_wait_start_ns: Option<i64>,
+    /// How long it ran in each of [`SLOTS`] equal parts of the whole time.
+    #[serde(skip)]
+    when: Vec<i64>,
 }
+
+/// Parts of the time that a strip shows.
+const SLOTS: usize = 20;
+
+/// From this width on there is room for strips.
+const WIDE: usize = 110;
 
 impl Threads {
     /// The times of the threads for which `keeps` is true, by their places in [`Waits::threads`].
     pub fn new(trace: &Trace, waits: &Waits, keeps: impl Fn(usize) -> bool, sort: Sort) -> Threads {
         let sampled = waits.sampled(trace);
+        let window = (trace.clock.nanoseconds(waits.window.0), trace.clock.nanoseconds(waits.window.1));
         let all = waits.threads.iter().zip(sampled).enumerate().filter(|(index, _)| keeps(*index));
-        let mut threads: Vec<Row> =
-            all.map(|(_, (times, sampled))| Row::new(trace, times, sampled)).collect();
+        let mut threads: Vec<Row> = all
+            .map(|(_, (times, sampled))| {
+                let ran = times.spans.iter().filter(|span| span.state == State::Running);
+                let ran =
+                    ran.map(|span| (trace.clock.nanoseconds(span.start), trace.clock.nanoseconds(span.end)));
+                Row { when: spread(ran, window, SLOTS), ..Row::new(trace, times, sampled) }
+            })
+            .collect();
         threads.sort_by_key(|row| {
             let size = match sort {
                 Sort::Running => row.running_ns,
@@ -101,6 +119,10 @@ impl Threads {
             threads,
             left_out: 0,
         }
+    }
+
+    fn slot_ns(&self) -> i64 {
+        ((self.end_ns - self.start_ns) / SLOTS as i64 + 1).max(1)
     }
 
     /// Leaves out all rows but the first `rows`.
@@ -138,6 +160,7 @@ impl Row {
             sampled_ns: sampled.saturating_mul(100),
             switches: times.switches,
             longest_wait_ns: longest.as_ref().map(length),
+            when: Vec::new(),
             longest_wait_start_ns: longest.map(|wait| clock.nanoseconds(wait.blocked.start)),
         }
     }
@@ -173,37 +196,35 @@ pub fn write_rows(out: &mut impl Write, threads: &Threads, width: Option<usize>)
     writeln!(out, "{} {noun} in {} with context switches", count(all as u64), duration(seconds))?;
     writeln!(out)?;
     let has_unknown = threads.threads.iter().any(|row| row.unknown_ns > 0);
+    let has_room = width.is_none_or(|width| width >= WIDE);
     let ms = |nanoseconds: i64| milliseconds(nanoseconds / 100);
-    let heads = ["running ms", "sampled ms", "ready ms", "blocked ms", "longest wait ms", "switches"];
-    if has_unknown {
-        let [running, sampled, ready, blocked, longest, switches] = heads;
-        let mut grid =
-            Grid::new([running, sampled, ready, blocked, "unknown ms", longest, switches], "thread");
-        for row in &threads.threads {
-            let [running, sampled, ready, blocked, longest, switches] = cells(row, ms);
-            let numbers = [running, sampled, ready, blocked, ms(row.unknown_ns), longest, switches];
-            grid.row(numbers, row.running_ns, row.text());
-        }
-        grid.write(out, width)?;
-    } else {
-        let mut grid = Grid::new(heads, "thread");
-        for row in &threads.threads {
-            grid.row(cells(row, ms), row.running_ns, row.text());
-        }
-        grid.write(out, width)?;
+    let mut grid = Grid::new(
+        [
+            "running ms",
+            "sampled ms",
+            "ready ms",
+            "blocked ms",
+            if has_unknown { "unknown ms" } else { "" },
+            "longest wait ms",
+            "switches",
+            if has_room { "running when       " } else { "" },
+        ],
+        "thread",
+    );
+    for row in &threads.threads {
+        let numbers = [
+            ms(row.running_ns),
+            ms(row.sampled_ns),
+            ms(row.ready_ns),
+            ms(row.blocked_ns),
+            ms(row.unknown_ns),
+            row.longest_wait_ns.map_or(String::new(), &ms),
+            count(row.switches),
+            blocks(&row.when, row.when.iter().copied().max().unwrap_or(0).max(threads.slot_ns())),
+        ];
+        grid.row(numbers, row.running_ns, row.text());
     }
-    Ok(())
-}
-
-fn cells(row: &Row, ms: impl Fn(i64) -> String) -> [String; 6] {
-    [
-        ms(row.running_ns),
-        ms(row.sampled_ns),
-        ms(row.ready_ns),
-        ms(row.blocked_ns),
-        row.longest_wait_ns.map_or(String::new(), &ms),
-        count(row.switches),
-    ]
+    grid.write(out, width)
 }
 
 /// Writes the times as JSON.

@@ -10,7 +10,7 @@ use crate::events::kernel::ReadyThread;
 use crate::prefix_tree::NodeId;
 use crate::profile::{Entry, FrameId, Profile};
 use crate::trace::Stacked;
-use crate::trace::waits::{Chain, ChainEnd, Link, State, Wait, Waits};
+use crate::trace::waits::{Chain, ChainEnd, Link, State, ThreadTimes, Wait, Waits};
 
 use super::narrow::narrow;
 use super::spelling::Spelling;
@@ -88,20 +88,21 @@ pub struct Step {
 }
 
 impl WorstWaits {
-    /// The longest `most` of the waits of the threads for which `keeps` is true, by their places in [`Waits::threads`].
+    /// The longest `most` of the waits for which `keeps` is true; their threads are places in [`Waits::threads`].
     /// `profile` has blocked time with wakers.
     pub fn new(
         profile: &Profile,
         spelling: &Spelling<'_>,
         waits: &Waits,
-        keeps: impl Fn(usize) -> bool,
+        keeps: impl Fn(usize, &Wait) -> bool,
         most: usize,
     ) -> WorstWaits {
-        let kept = waits.threads.iter().enumerate().filter(|(index, _)| keeps(*index));
-        let ended = kept.flat_map(|(index, thread)| {
-            thread.waits().filter(|wait| wait.blocked.came.is_some()).map(move |wait| (index, wait))
-        });
-        let mut all: Vec<(usize, Wait)> = ended.collect();
+        let waits_of = |(index, thread): (usize, &ThreadTimes)| {
+            let ended = thread.waits().filter(|wait| wait.blocked.came.is_some());
+            ended.map(|wait| (index, wait)).collect::<Vec<_>>()
+        };
+        let mut all: Vec<(usize, Wait)> = waits.threads.iter().enumerate().flat_map(waits_of).collect();
+        all.retain(|(index, wait)| keeps(*index, wait));
         all.sort_by_key(|(index, wait)| (Reverse(wait.ticks()), wait.blocked.start, *index));
         let left_out = all.len().saturating_sub(most);
         all.truncate(most);

@@ -168,6 +168,10 @@ const IL_TO_NATIVE_MAP: u64 = 0x2_0000;
 /// do so at the start, too, because they may end before the recording does.
 const SUPPRESS_NGEN: u64 = 0x4_0000;
 const NAMES: u64 = LOADER | JIT | NGEN | IL_TO_NATIVE_MAP;
+const GC: u64 = 0x1;
+const EXCEPTION: u64 = 0x8000;
+/// What runtimes report as it happens: code, collections and pauses, exceptions.
+const LIVE: u64 = NAMES | GC | EXCEPTION;
 
 /// Buffers are handed out at least every second, and need time to come: this is safely longer.
 const WINDOW_SECONDS: u64 = 2;
@@ -264,11 +268,11 @@ impl<S: Sink> Recorder<S> {
         let feed = self.clr_feed();
         let clr = self.clr.insert(clr);
         clr.consumer = Some(opened.run(feed)?);
-        let mut live = self.enable_clr(CLR, NAMES, CLR_PATIENCE);
+        let mut live = self.enable_clr(CLR, LIVE, CLR_PATIENCE);
         if live.is_err() && matches!(self.scope, Scope::Names(_)) {
             // By name is the younger of the filters. Without it there is only more to read.
             self.scope = Scope::All;
-            live = self.enable_clr(CLR, NAMES, CLR_PATIENCE);
+            live = self.enable_clr(CLR, LIVE, CLR_PATIENCE);
         }
         let suppressed = if self.scope == Scope::All { SUPPRESS_NGEN } else { 0 };
         let before = self.enable_clr(CLR_RUNDOWN, NAMES | START_ENUMERATION | suppressed, CLR_PATIENCE);

@@ -26,6 +26,17 @@ impl Keep {
     /// Everything.
     pub const ALL: Keep = Keep { switches: true, readied: true, counted: true, faults: true };
 
+    /// What either of both keeps.
+    #[must_use]
+    pub fn and(self, also: Keep) -> Keep {
+        Keep {
+            switches: self.switches || also.switches,
+            readied: self.readied || also.readied,
+            counted: self.counted || also.counted,
+            faults: self.faults || also.faults,
+        }
+    }
+
     pub(super) fn wants(self, fact: &Fact) -> bool {
         match fact {
             Fact::Switch(_) => self.switches,

@@ -26,6 +26,7 @@ mod pieces;
 mod processes;
 mod recent;
 mod sample;
+mod slots;
 mod space;
 mod spans;
 mod texts;
@@ -56,6 +57,7 @@ pub use merging::Merged;
 pub use paths::Paths;
 pub use processes::{Process, ProcessId, Thread, ThreadId};
 pub use sample::{ANY_PROCESSOR, Context, Parts, Runner, RunnerId, Sample, Stack, StackId};
+pub use slots::{Chosen, SlotKind, SlotOwner, SlotRow, Slots, spread};
 pub use space::MappingAt;
 pub use spans::Spans;
 

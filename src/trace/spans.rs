@@ -33,6 +33,16 @@ impl Spans {
         last.is_some_and(|(_, to)| time < *to)
     }
 
+    /// They, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Ticks, Ticks)> {
+        self.0.iter().copied()
+    }
+
+    /// From the begin of the first to the end of the last.
+    pub fn range(&self) -> Option<(Ticks, Ticks)> {
+        Some((self.0.first()?.0, self.0.last()?.1))
+    }
+
     /// How long they are together, in units of the clock.
     pub fn ticks(&self) -> i64 {
         self.0.iter().fold(0, |sum: i64, (from, to)| sum.saturating_add(to.0.saturating_sub(from.0)))

@@ -123,6 +123,7 @@ mod trace {
     mod lifetimes;
     mod merging;
     mod repair;
+    mod slots;
     mod waits;
 }
 

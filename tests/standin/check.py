@@ -192,7 +192,7 @@ def calls_come_in_the_right_order():
     live, start, modules, methods = run.find("EnableTraceEx2")
     keywords = [run.calls[place]["keywords"] for place in (live, start, modules, methods)]
     # Of all programs, what NGEN compiled is listed once: at the end.
-    expect(keywords == [0x20038, 0x60078, 0x108, 0x20130], f"keywords {[hex(k) for k in keywords]}")
+    expect(keywords == [0x28039, 0x60078, 0x108, 0x20130], f"keywords {[hex(k) for k in keywords]}")
     timeouts = [run.calls[place]["timeout"] for place in (live, start, modules, methods)]
     expect(timeouts == [1000, 1000, 0, 0], f"programs are on before samples come: {timeouts}")
     expect(all(run.calls[place]["level"] == 5 for place in (live, start, modules, methods)), "verbose")

@@ -1,14 +1,16 @@
 //! The arguments of `threads` and `waits`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use etwprof::profile::Matcher;
+use etwprof::profile::{Matcher, Moment};
 use etwprof::report::thread_times::Sort;
 
 use super::filter::Processes;
 use super::shared::{Limits, Names, Symbols, number};
 use super::tables::Table;
+use crate::cli::time;
 
 const THREADS_EXAMPLES: &str = "\
 Examples:
@@ -77,6 +79,67 @@ pub(crate) struct Which {
     /// Keep the threads with this name (repeatable): 'Worker*'
     #[arg(long, value_name = "NAME", value_parser = Matcher::parse)]
     pub(crate) thread: Vec<Matcher>,
+
+    /// Look at the time from here on: 10, 1.5s, 200ms, 1m30s from the start, or a time of day, 09:00:14.5
+    #[arg(long, value_name = "TIME", value_parser = time::moment)]
+    pub(crate) from: Option<Moment>,
+
+    /// Look at the time before this
+    #[arg(long, value_name = "TIME", value_parser = time::moment)]
+    pub(crate) to: Option<Moment>,
+}
+
+const TIMELINE_EXAMPLES: &str = "\
+Examples:
+  etwprof timeline trace.etl                              what the busiest threads did, and when
+  etwprof timeline trace.etl --name orders --slot 10ms --from 2 --to 3s
+  etwprof timeline trace.etl --by process                 processes, and their collections
+  etwprof timeline trace.etl --json | jq '.rows[] | select(.kind == \"blocked\")'
+
+Rows: cpu (by samples), running, ready and blocked (by context switches, where they
+were recorded), gc (the threads of a .NET process stood still for a collection). A full
+block is a whole slot on one processor.";
+
+/// What threads did over time.
+#[derive(Debug, Args)]
+#[command(after_help = TIMELINE_EXAMPLES)]
+pub(crate) struct Timeline {
+    /// The recording: .etl files (parts of one recording), .etl.zip or .diagsession
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// How long a slot is: 10ms, 1s [default: a 120th of the time, or as the terminal is wide]
+    #[arg(long, value_name = "TIME", value_parser = time::parse, help_heading = "Table")]
+    pub(crate) slot: Option<Duration>,
+
+    /// What a row is of
+    #[arg(long, value_name = "WHAT", default_value = "thread", help_heading = "Table")]
+    pub(crate) by: TimelineBy,
+
+    /// Show this many threads or processes; 0 shows all [default: 10, or all with --json and --csv]
+    #[arg(short = 'n', long = "rows", value_name = "N", value_parser = number::<usize>, help_heading = "Table")]
+    pub(crate) rows: Option<usize>,
+
+    /// Print CSV
+    #[arg(long, conflicts_with = "json", help_heading = "Table")]
+    pub(crate) csv: bool,
+
+    /// Print JSON
+    #[arg(long, help_heading = "Table")]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) which: Which,
+
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+}
+
+/// What a row of a timeline is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TimelineBy {
+    Thread,
+    Process,
 }
 
 const WAITS_EXAMPLES: &str = "\

@@ -20,7 +20,7 @@ pub(super) struct Tool {
 }
 
 /// All of them.
-pub(super) const TOOLS: [Tool; 13] = [
+pub(super) const TOOLS: [Tool; 14] = [
     Tool {
         name: "open",
         command: "info",
@@ -112,6 +112,14 @@ pub(super) const TOOLS: [Tool; 13] = [
         command: "waits",
         about: "The longest waits: where a thread slept, who made it ready, and what that one had waited for. Only for \
                 recordings with context switches.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "timeline",
+        command: "timeline",
+        about: "What threads and processes did in equal slots of time: CPU by samples, running, ready and blocked by context \
+                switches, and pauses for garbage collections.",
         always: &["--json"],
         text: None,
     },

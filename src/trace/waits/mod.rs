@@ -118,6 +118,22 @@ impl ThreadTimes {
         (0..self.spans.len()).filter(blocked).filter_map(|at| self.wait(at))
     }
 
+    /// What of it is between two moments.
+    fn between(&self, (from, to): (Ticks, Ticks)) -> ThreadTimes {
+        let ran_since = |span: &&Span| span.state == State::Running && span.start > self.start;
+        let came = self.spans.iter().filter(ran_since);
+        let first = self.switches.saturating_sub(came.clone().count() as u64);
+        let inside = came.filter(|span| from <= span.start && span.start < to).count() as u64;
+        let clip = |span: &Span| Span { start: span.start.max(from), end: span.end.min(to), ..*span };
+        ThreadTimes {
+            start: self.start.max(from),
+            end: self.end.min(to),
+            switches: inside + if from <= self.start { first } else { 0 },
+            spans: self.spans.iter().map(clip).filter(|span| span.start < span.end).collect(),
+            ..self.clone()
+        }
+    }
+
     /// The wait that is blocked in this span.
     fn wait(&self, at: usize) -> Option<Wait> {
         let blocked = *self.spans.get(at)?;
@@ -175,6 +191,15 @@ impl Waits {
     /// The states of the threads of a trace that keeps context switches; `None` without any.
     pub fn new(trace: &Trace) -> Option<Waits> {
         build::waits(trace)
+    }
+
+    /// What of them is between two moments. A thread that was not there then has no span; of a wait that was under way at
+    /// one of them, a part is left.
+    #[must_use]
+    pub fn between(&self, (from, to): (Ticks, Ticks)) -> Waits {
+        let (from, to) = (from.max(self.window.0), to.min(self.window.1));
+        let threads = self.threads.iter().map(|thread| thread.between((from, to))).collect();
+        Waits { window: (from, to.max(from)), threads, ..self.clone() }
     }
 
     /// Who ran on a processor at a moment, or began to: an index into `threads`.

@@ -184,6 +184,75 @@ fn the_worst_wait_has_its_stack_its_waker_and_what_that_did() {
 }
 
 #[test]
+fn a_range_of_time_is_looked_at_alone() {
+    // From 15 to 50 ms thread 41 is blocked until 41, ready until 46, and runs.
+    let range = ["--from", "0.015", "--to", "0.05"];
+    let (text, _) = run(&[&["threads", "--json", "--tid", "41"], &range[..]].concat());
+    let table: Value = serde_json::from_str(&text).unwrap();
+    let row = &table["threads"][0];
+    let names = ["start_ns", "end_ns", "running_ns", "ready_ns", "blocked_ns", "switches"];
+    let facts: Vec<i64> = names.iter().map(|name| row[name].as_i64().unwrap()).collect();
+    assert_eq!(facts, [15_000_000, 50_000_000, 4_000_000, 5_000_000, 26_000_000, 1]);
+    // A wait is whole, and in each range that has a part of it.
+    for (range, waits) in [(["0.02", "0.03"], 1), (["0.047", "0.1"], 0), (["0", "0.011"], 0)] {
+        let (text, _) = run(&["waits", "--json", "--tid", "41", "--from", range[0], "--to", range[1]]);
+        let worst: Value = serde_json::from_str(&text).unwrap();
+        let lengths: Vec<&Value> =
+            worst["waits"].as_array().unwrap().iter().map(|wait| &wait["duration_ns"]).collect();
+        assert_eq!(lengths, vec![35_000_000; waits], "{range:?}");
+    }
+    let (_folder, path) = recording();
+    let output = etwprof(["threads", path.to_str().unwrap(), "--from", "5"]);
+    assert!(output.code == 1 && output.stderr.contains("in this range"), "{}", output.stderr);
+}
+
+#[test]
+fn a_timeline_shows_what_threads_did_and_when() {
+    let (text, _) = run(&["timeline", "--json", "--tid", "41", "--slot", "20ms"]);
+    let table: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&table["start_ns"], &table["slot_ns"]), (&1_000_000.into(), &20_000_000.into()));
+    let rows: Vec<(String, Vec<i64>)> = table["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            assert_eq!((&row["pid"], &row["tid"]), (&40.into(), &41.into()));
+            let ms: Vec<i64> =
+                row["values"].as_array().unwrap().iter().map(|ns| ns.as_i64().unwrap() / 1_000_000).collect();
+            assert_eq!(row["total_ns"].as_i64().unwrap() / 1_000_000, ms.iter().sum::<i64>());
+            (row["kind"].as_str().unwrap().to_owned(), ms)
+        })
+        .collect();
+    // It runs from 1 to 11, blocks to 41, is ready to 46, runs to 61, is ready to 81, and runs to 101 ms.
+    let expected = [
+        ("cpu", vec![1, 0, 0, 0, 0]),
+        ("running", vec![10, 0, 15, 0, 20]),
+        ("ready", vec![0, 0, 5, 20, 0]),
+        ("blocked", vec![10, 20, 0, 0, 0]),
+    ];
+    assert_eq!(rows, expected.map(|(kind, values)| (kind.to_owned(), values)));
+    let (csv, _) = run(&["timeline", "--csv", "--tid", "41", "--slot", "50ms"]);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines[0], "pid,process,tid,name,kind,total_ns,0.001000,0.051000");
+    assert_eq!(lines[2], "40,a.exe,41,,running,45000000,15000000,30000000");
+    let (text, _) = run(&["timeline", "--slot", "20ms", "--tid", "41"]);
+    assert!(text.starts_with("100.0 ms from 0.001 s on, in slots of 20.0 ms\n"), "{text}");
+    assert!(text.contains("a.exe (40) thread 41  cpu               1.0  │▁    │\n"), "{text}");
+    assert!(text.contains("                      running          45.0  │▄ ▆ █│\n"), "{text}");
+    // All of a process's threads together.
+    let (text, _) = run(&["timeline", "--by", "process", "--json", "--name", "a.exe", "--slot", "1s"]);
+    let table: Value = serde_json::from_str(&text).unwrap();
+    assert!(table["rows"].as_array().unwrap().iter().all(|row| row["tid"].is_null()), "{text}");
+    let (_folder, path) = recording();
+    for (slot, code) in [("0", 2), ("1us", 0)] {
+        let output = etwprof(["timeline", path.to_str().unwrap(), "--slot", slot]);
+        assert_eq!(output.code, code, "{}", output.stderr);
+    }
+    let output = etwprof(["timeline", path.to_str().unwrap(), "--name", "nobody"]);
+    assert_eq!(output.code, 1);
+}
+
+#[test]
 fn what_cannot_be_shown_says_why() {
     let demo = "examples/demo.etl";
     for args in [
