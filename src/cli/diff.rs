@@ -8,8 +8,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use etwprof::compare::{
     Comparison, Names, Run, Scale, ScaleError, Shaped, Side, Together, Verdict, read_saved,
 };
+use etwprof::profile::Metric;
 use etwprof::report::diff::{self, Checked, Diff, Tree};
 use etwprof::report::format::Content;
+use etwprof::report::tree_data::Made;
 use etwprof::report::{Spelling, one_line};
 
 use super::args::DiffFormat;
@@ -54,7 +56,8 @@ pub(super) fn run(args: &args::Diff, quiet: bool) -> Result<()> {
     });
     let (verdicts, checked): (Vec<Verdict>, Vec<Checked>) =
         outcomes.collect::<Result<Vec<_>>>()?.into_iter().unzip();
-    let mut table = Diff::new(&names, &comparison, by, (before.runs.len(), after.runs.len()));
+    let metric = metric(sides);
+    let mut table = Diff::new(&names, &comparison, metric, by, (before.runs.len(), after.runs.len()));
     let is_for_programs = matches!(args.form(), DiffFormat::Json | DiffFormat::Csv);
     if !args.noise && args.sort != args::DiffSort::Overweight && !is_for_programs {
         table = table.without_noise();
@@ -65,7 +68,7 @@ pub(super) fn run(args: &args::Diff, quiet: bool) -> Result<()> {
     } else if let (Some(path), Some(together)) = (graph.file(), &together) {
         let title = args.sides().map(|files| file_names(&files)).join(" → ");
         output::write(Some(path), Content::Plain, |out| {
-            diff::write_graph(out, &names, together, comparison.factor.time, &title)
+            diff::write_graph(out, &names, together, metric, comparison.factor.time, &title)
         })?;
     }
     let most = if args.rows == 0 { usize::MAX } else { args.rows };
@@ -97,7 +100,7 @@ impl args::Diff {
 
     /// The flags that choose samples and shape stacks, as they may be typed.
     fn chosen(&self) -> Vec<String> {
-        [self.reading.filter.chosen(), self.shaping.chosen()].concat()
+        [self.metric.chosen(), self.reading.filter.chosen(), self.shaping.chosen()].concat()
     }
 
     /// Fails if there are such flags and nothing that they apply to.
@@ -142,16 +145,16 @@ fn read(path: &Path, args: &args::Diff, names: &mut Names, quiet: bool) -> Resul
         say::note(format_args!("{shown}:"));
     }
     let detail = args.reading.names.options();
-    let analysis =
-        samples::open(&[path.to_owned()], &args.reading, &args::Measure::default(), detail, quiet)?;
+    let analysis = samples::open(&[path.to_owned()], &args.reading, &args.metric, detail, quiet)?;
     let spelling = Spelling::new(&analysis.profile, detail);
     let shape = args.shaping.shape(&analysis.profile, detail)?;
     let arranged = args.shaping.arranged(&analysis.profile, &shape, &spelling);
     let spelling = spelling.with_groups(&arranged.groups);
     let filter = args.reading.filter.options()?;
     let seconds = analysis.profile.seconds((filter.from, filter.to));
-    let shaped = Shaped::new(&shape, &args.chosen().join(" "));
-    let run = diff::run(&arranged, &spelling, seconds, shaped, names);
+    let shaped = Shaped::new(analysis.profile.metric, &shape, &args.chosen().join(" "));
+    let made = Made { seconds, dispersion: analysis.profile.dispersion(), shaped };
+    let run = diff::run(&arranged, &spelling, made, names);
     samples::report(&args.reading, &args.shaping, &analysis, &arranged, quiet, || Ok(()))?;
     Ok(run)
 }
@@ -198,6 +201,12 @@ fn check_shapes(files: &[PathBuf], (before, after): (&Side, &Side)) -> Result<()
         say::warning(differ);
     }
     Ok(())
+}
+
+/// What both sides measure; it is the same on both.
+fn metric((before, after): (&Side, &Side)) -> Metric {
+    let shaped = before.runs.iter().chain(&after.runs).find_map(|run| run.shaped.as_ref());
+    shaped.and_then(|shaped| Metric::of_time(&shaped.metric)).unwrap_or(Metric::CPU)
 }
 
 /// Recordings of different lengths seldom did the same work.

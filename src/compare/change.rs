@@ -131,7 +131,10 @@ impl<K: Clone + Eq + Hash + Ord> Comparison<K> {
         measure: Measure,
         rows_of: impl Fn(usize, &Run) -> Vec<Row<K>>,
     ) -> Result<Comparison<K>, ScaleError> {
-        let factor = scale.factor(names, (before, after))?;
+        let mut factor = scale.factor(names, (before, after))?;
+        let runs = before.runs.iter().chain(&after.runs);
+        let alone = runs.map(|run| run.dispersion).fold(1.0, f64::max);
+        factor.variance *= alone;
         let judge = Judge {
             measure,
             totals: [factor.time * before.ns() as f64, after.ns() as f64],
@@ -169,7 +172,7 @@ impl<K: Clone + Eq + Hash + Ord> Comparison<K> {
             .collect();
         let spread = Spread::new(rows.iter().map(|(_, _, squares)| squares));
         let change = |(key, both, squares): (K, Both, Squares)| {
-            judge.change(key, &both, spread.dispersion(&squares), comparisons)
+            judge.change(key, &both, spread.dispersion(&squares, alone), comparisons)
         };
         let mut rows: Vec<Change<K>> = rows.into_iter().map(change).collect();
         rows.sort_by(|a, b| measure.order(a, b).then_with(|| a.key.cmp(&b.key)));
@@ -179,7 +182,7 @@ impl<K: Clone + Eq + Hash + Ord> Comparison<K> {
             before_ns: before.ns(),
             after_ns: after.ns(),
             measure,
-            total: judge.change((), &all, Spread::default().dispersion(&judge.squares(&all)), 1),
+            total: judge.change((), &all, Spread::default().dispersion(&judge.squares(&all), alone), 1),
             factor,
             rows,
         })

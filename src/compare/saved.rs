@@ -44,6 +44,8 @@ const MOST: i64 = i64::MAX >> 10;
 struct Saved {
     seconds: Option<f64>,
     /// Trees of older versions have none.
+    dispersion: Option<f64>,
+    /// Trees of older versions have none.
     shape: Option<Shaped>,
     nodes: Vec<Node>,
 }
@@ -67,7 +69,7 @@ struct Node {
 /// # Errors
 /// [`SavedError`] where it is none.
 pub fn read_saved(file: impl Read, names: &mut Names) -> Result<Run, SavedError> {
-    let Saved { seconds, shape, nodes } = serde_json::from_reader(file)?;
+    let Saved { seconds, dispersion, shape, nodes } = serde_json::from_reader(file)?;
     let has_keys = nodes.iter().all(|node| node.key.is_some());
     let mut steps = Vec::with_capacity(nodes.len());
     let (mut all_samples, mut all_ns) = (0_i64, 0_i64);
@@ -91,5 +93,6 @@ pub fn read_saved(file: impl Read, names: &mut Names) -> Result<Run, SavedError>
         });
         steps.push(Step { parent: node.parent, name, samples, ns });
     }
-    Ok(Run { shaped: shape, has_keys, ..Run::new(steps, seconds) })
+    let dispersion = dispersion.filter(|value| *value >= 1.0 && value.is_finite()).unwrap_or(1.0);
+    Ok(Run { shaped: shape, has_keys, dispersion, ..Run::new(steps, seconds) })
 }

@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{Grouping, Shape};
+use crate::profile::{Grouping, Metric, Shape};
+
+fn cpu_time() -> String {
+    Metric::CPU.name.to_owned()
+}
 
 /// How a call tree was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,13 +17,16 @@ pub struct Shaped {
     pub inverted: bool,
     /// It has a part of each stack only, by one function.
     pub focused: bool,
+    /// What was measured: the name of the [`Metric`]. Trees of older versions are of CPU time.
+    #[serde(default = "cpu_time")]
+    pub metric: String,
     /// What else was chosen, in words, but for times; empty for the whole recording.
     pub chosen: String,
 }
 
 impl Shaped {
-    /// That of a tree in this `shape`, of what was `chosen`.
-    pub fn new(shape: &Shape, chosen: &str) -> Shaped {
+    /// That of a tree of `metric` in this `shape`, of what was `chosen`.
+    pub fn new(metric: Metric, shape: &Shape, chosen: &str) -> Shaped {
         let grouping = match shape.grouping {
             Grouping::Process => "process",
             Grouping::Thread => "thread",
@@ -31,12 +38,13 @@ impl Shaped {
             grouping: grouping.to_owned(),
             inverted: shape.inverted,
             focused: shape.focus.is_some(),
+            metric: metric.name.to_owned(),
             chosen: chosen.to_owned(),
         }
     }
 
     /// The samples below a node of the one are something else than those below a node of the other.
     pub fn contradicts(&self, other: &Shaped) -> bool {
-        self.inverted != other.inverted || self.focused != other.focused
+        self.inverted != other.inverted || self.focused != other.focused || self.metric != other.metric
     }
 }

@@ -89,6 +89,9 @@ pub struct Run {
     pub arranged: Arranged<NameId>,
     /// How long was recorded, in seconds; `None` where nobody says.
     pub seconds: Option<f64>,
+    /// The variance of what chance gives a node, over its mean: 1 for samples of which each counts one, and more where they
+    /// differ ([`Profile::dispersion`](crate::profile::Profile::dispersion)).
+    pub dispersion: f64,
     /// How its tree was made; `None` where nobody says.
     pub shaped: Option<Shaped>,
     /// Its names have keys of their own; else they were made of the labels, which may differ from build to build.
@@ -119,7 +122,7 @@ impl Run {
             cut: Cut::default(),
             gave_up: Vec::new(),
         };
-        Run { arranged, seconds, shaped: None, has_keys: true }
+        Run { arranged, seconds, dispersion: 1.0, shaped: None, has_keys: true }
     }
 
     /// Its samples.

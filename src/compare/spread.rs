@@ -114,10 +114,10 @@ impl Spread {
             - (own + prior) / 2.0 * (row.sum / (usual * prior)).ln_1p()
     }
 
-    /// The dispersion of a row.
-    pub(super) fn dispersion(&self, row: &Squares) -> Dispersion {
+    /// The dispersion of a row; `alone` is that of one run, where there are no others to compare it with.
+    pub(super) fn dispersion(&self, row: &Squares, alone: f64) -> Dispersion {
         if row.freedom <= 0.0 {
-            return Dispersion::CHANCE;
+            return Dispersion { value: alone.max(1.0), ..Dispersion::CHANCE };
         }
         let freedom = row.freedom + self.freedom;
         let usual = if self.freedom > 0.0 { self.usual(row.mean) } else { 0.0 };
@@ -130,7 +130,7 @@ mod tests {
     use super::{Dispersion, Spread, Squares};
 
     fn own(sides: &[Vec<(i64, f64)>]) -> Dispersion {
-        Spread::default().dispersion(&Squares::new(sides))
+        Spread::default().dispersion(&Squares::new(sides), 1.0)
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
         let spread = Spread::new(alike.iter());
         assert!(spread.freedom >= 3.0, "{spread:?}");
         // A row whose runs happen to agree is no surer for that.
-        let lucky = spread.dispersion(&row(0, 0));
+        let lucky = spread.dispersion(&row(0, 0), 1.0);
         assert!(lucky.value > 1.5 && lucky.freedom > 3.0, "{lucky:?}");
         assert_eq!(Spread::new(alike.iter().take(10)), Spread::default());
     }

@@ -49,6 +49,13 @@ impl Metric {
     /// All time of threads: CPU time, blocked and ready time.
     pub const WALL: Metric = Metric::time("wall time", "samples and waits");
 
+    /// The metric of time with this name.
+    pub fn of_time(name: &str) -> Option<Metric> {
+        [Metric::CPU, Metric::BLOCKED, Metric::READY, Metric::WALL]
+            .into_iter()
+            .find(|metric| metric.name == name)
+    }
+
     const fn time(name: &'static str, samples: &'static str) -> Metric {
         Metric { name, unit: Unit::Time, samples, counted: Counted::Microseconds }
     }

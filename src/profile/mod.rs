@@ -127,6 +127,20 @@ impl Profile {
         Located::new(trace, filter, Limit::of(trace)).named(Arc::clone(trace), names)
     }
 
+    /// By how much chance changes what a call tree of it counts: the variance of a count, over its mean. Samples of which each
+    /// counts one come like raindrops, and it is 1. Where a sample is a wait, a second of waiting is many waits or one.
+    pub fn dispersion(&self) -> f64 {
+        let counts = self.samples.iter().map(|sample| self.metric.weight(1, sample.value) as f64);
+        match self.metric.counted {
+            Counted::Samples => 1.0,
+            _ => {
+                let (sum, squares) =
+                    counts.fold((0.0, 0.0), |(sum, squares), count| (sum + count, squares + count * count));
+                if sum > 0.0 { f64::max(squares / sum, 1.0) } else { 1.0 }
+            }
+        }
+    }
+
     /// Those of its samples that `filter` keeps. The balance counts the others as filtered out.
     pub fn filtered(&self, filter: &Filter) -> Profile {
         self.with(filter.choose(&self.trace, &self.samples, self.balance))

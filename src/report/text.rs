@@ -93,6 +93,12 @@ pub fn cut_stacks(cut: &Cut) -> String {
     )
 }
 
+/// A text with a capital letter in front.
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 /// Text from a file, made safe to show on one line: what would move a terminal's cursor, end the line, reorder what
 /// is read, or break an SVG becomes `?`.
 pub fn one_line(text: &str) -> Cow<'_, str> {

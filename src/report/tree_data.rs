@@ -27,8 +27,12 @@ pub const JSON: Format = Format {
     needs: Needs { ends: false, lines: false, code: false },
     write: |mut out, picture: &Picture<'_>| {
         let seconds = picture.profile().seconds(picture.range);
-        let shaped = Shaped::new(picture.shape, picture.chosen);
-        write_json(&mut out, picture.arranged, picture.labels, seconds, &shaped)
+        let made = Made {
+            seconds,
+            dispersion: picture.profile().dispersion(),
+            shaped: Shaped::new(picture.profile().metric, picture.shape, picture.chosen),
+        };
+        write_json(&mut out, picture.arranged, picture.labels, &made)
     },
 };
 
@@ -103,16 +107,30 @@ fn nodes(arranged: &Arranged) -> impl Iterator<Item = Node> {
     })
 }
 
-/// Writes the tree of a recording of so many `seconds`, which was made so, as JSON, a node on each line. It is never in memory as a whole.
+/// What is to be known of a tree that is compared with another.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// How long was recorded, in seconds.
+    pub seconds: f64,
+    /// By how much chance changes it: see [`Run::dispersion`](crate::compare::Run::dispersion).
+    pub dispersion: f64,
+    /// How it was made.
+    pub shaped: Shaped,
+}
+
+/// Writes a tree as JSON, a node on each line. It is never in memory as a whole.
 pub fn write_json(
     out: &mut impl Write,
     arranged: &Arranged,
     spelling: &Spelling<'_>,
-    seconds: f64,
-    shaped: &Shaped,
+    made: &Made,
 ) -> io::Result<()> {
+    let Made { seconds, dispersion, shaped } = made;
     let (kept, shape) = (arranged.counts.total(), json_text(shaped)?);
-    write!(out, "{{\"kept\":{kept},\"seconds\":{seconds},\"shape\":{shape},\"nodes\":[")?;
+    write!(
+        out,
+        "{{\"kept\":{kept},\"seconds\":{seconds},\"dispersion\":{dispersion},\"shape\":{shape},\"nodes\":["
+    )?;
     // The fields of each entry, without the braces around them.
     let mut facts: FxHashMap<Entry, String> = FxHashMap::default();
     for (index, node) in nodes(arranged).enumerate() {

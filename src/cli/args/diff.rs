@@ -95,6 +95,9 @@ pub(crate) struct Diff {
     pub(crate) json: bool,
 
     #[command(flatten)]
+    pub(crate) metric: super::measure::Measure,
+
+    #[command(flatten)]
     pub(crate) shaping: Shaping,
 
     #[command(flatten)]

@@ -79,6 +79,14 @@ fn reason(condition: &Condition, outcome: &Outcome, functions: &[Grown], callers
                 count(needed.max(0) as u64)
             );
         }
+        // One run a side of what is not samples.
+        Verdict::TooLittle(Needed::Runs)
+            if outcome.change.as_ref().is_some_and(|c| c.dispersion.freedom.is_infinite()) =>
+        {
+            text += &format!(
+                "; the waits of one run are too few and too uneven to decide on +{limit}{unit}: more runs of each side are needed"
+            );
+        }
         Verdict::TooLittle(Needed::Runs) => {
             text += &format!(
                 "; runs of one side differ too much among themselves to tell +{limit}{unit}: more runs of each side are \

@@ -6,6 +6,7 @@ use inferno::flamegraph::TextTruncateDirection;
 use inferno::flamegraph::color::{BackgroundColor, Color};
 
 use crate::compare::{NameId, Names, Together};
+use crate::profile::Metric;
 use crate::report::folded;
 use crate::report::label::{Label, Labels};
 use crate::report::text::one_line;
@@ -30,6 +31,7 @@ pub fn write_graph(
     out: &mut dyn Write,
     names: &Names,
     together: &Together,
+    metric: Metric,
     scale: f64,
     title: &str,
 ) -> io::Result<()> {
@@ -50,8 +52,10 @@ pub fn write_graph(
     lines.sort_unstable();
     let mut inferno = inferno::flamegraph::Options::default();
     inferno.title = one_line(title).into_owned();
-    inferno.subtitle =
-        Some("red: more CPU time of its own, blue: less; widths are those of the second side".to_owned());
+    inferno.subtitle = Some(format!(
+        "red: more {} of its own, blue: less; widths are those of the second side",
+        metric.name
+    ));
     inferno.count_name = "µs".to_owned();
     inferno.text_truncate_direction = TextTruncateDirection::Left;
     inferno.bgcolors = Some(BackgroundColor::Flat(Color { r: 255, g: 255, b: 255 }));

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use console::strip_ansi_codes;
 
-use crate::report::text::{milliseconds, one_line};
+use crate::report::text::{capital, milliseconds, one_line};
 
 use super::{Checked, Diff, Row, Tree, change_ms, percent};
 
@@ -17,11 +17,11 @@ pub fn write_markdown(
 ) -> io::Result<()> {
     let failed = conditions.iter().filter(|checked| checked.verdict != "passed").count();
     let verdict = match (conditions.len(), failed) {
-        (0, _) => "CPU time compared".to_owned(),
-        (_, 0) => "CPU time: all conditions hold".to_owned(),
-        (all, failed) => format!("CPU time: {failed} of {all} conditions do not hold"),
+        (0, _) => " compared".to_owned(),
+        (_, 0) => ": all conditions hold".to_owned(),
+        (all, failed) => format!(": {failed} of {all} conditions do not hold"),
     };
-    writeln!(out, "### {verdict}\n")?;
+    writeln!(out, "### {}{verdict}\n", capital(diff.metric))?;
     for line in diff.head().lines() {
         writeln!(out, "- {line}")?;
     }

@@ -11,8 +11,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::compare::{Change, Comparison, Measure, Name, NameId, Names, Run, Shaped, Step};
-use crate::profile::{Arranged, Category};
+use crate::compare::{Change, Comparison, Measure, Name, NameId, Names, Run, Step};
+use crate::profile::{Arranged, Category, Metric};
 
 pub use checked::{Checked, Grown};
 #[cfg(feature = "flamegraph")]
@@ -24,15 +24,10 @@ use super::grid::{Csv, Grid};
 use super::label::Labels;
 use super::spelling::Spelling;
 use super::text::{cell, count, json, milliseconds, nanoseconds};
+use super::tree_data::Made;
 
-/// The call tree of a recording of so many `seconds`, which was made so, to be compared.
-pub fn run(
-    arranged: &Arranged,
-    spelling: &Spelling<'_>,
-    seconds: f64,
-    shaped: Shaped,
-    names: &mut Names,
-) -> Run {
+/// The call tree of a recording, to be compared.
+pub fn run(arranged: &Arranged, spelling: &Spelling<'_>, made: Made, names: &mut Names) -> Run {
     let mut known = rustc_hash::FxHashMap::default();
     let steps: Vec<Step> = arranged
         .counts
@@ -53,7 +48,8 @@ pub fn run(
             Step { parent: node.parent.map(|parent| parent.0 as usize), name, samples: node.exclusive(), ns }
         })
         .collect();
-    Run { shaped: Some(shaped), ..Run::new(steps, Some(seconds)) }
+    let Made { seconds, dispersion, shaped } = made;
+    Run { shaped: Some(shaped), dispersion, ..Run::new(steps, Some(seconds)) }
 }
 
 /// What a row of the table is of.
@@ -94,6 +90,8 @@ impl By {
 /// A table of changes. All counts are of samples.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diff {
+    /// What is compared: `CPU time`, `blocked time`, ... For all but CPU time, counts of samples are microseconds.
+    pub metric: &'static str,
     /// The samples of the first side.
     pub before: i64,
     /// The samples of the second side.
@@ -209,10 +207,11 @@ impl Row {
 const RESPONSIBLE: f64 = 2.0;
 
 impl Diff {
-    /// A table of `comparison`, which was made with the key of `by`.
+    /// A table of `comparison`, which is of `metric` and was made with the key of `by`.
     pub fn new(
         names: &Names,
         comparison: &Comparison<String>,
+        metric: Metric,
         by: By,
         (before_runs, after_runs): (usize, usize),
     ) -> Diff {
@@ -239,6 +238,7 @@ impl Diff {
             rows.push(Row::new(name, module, change, measure));
         }
         let mut diff = Diff {
+            metric: metric.name,
             before: comparison.before,
             after: comparison.after,
             before_ns: comparison.before_ns,
@@ -317,6 +317,9 @@ impl Diff {
     fn head(&self) -> String {
         let side = |samples: i64, ns: i64, runs: usize| {
             let runs = if runs == 1 { String::new() } else { format!(" in {runs} runs") };
+            if self.metric != Metric::CPU.name {
+                return format!("{} ms {}{runs}", milliseconds(ns / 100), self.metric);
+            }
             format!("{} samples, {} ms{runs}", count(samples.unsigned_abs()), milliseconds(ns / 100))
         };
         let (before, after) = (

@@ -47,7 +47,7 @@ fn titles(picture: &Picture<'_>) -> Options {
         subtitle += &format!(" ({:.2}–{:.2} s)", seconds(start), seconds(end));
     }
     Options {
-        title: format!("{}: {}", capital(metric.name), picture.subject(&timeline)),
+        title: format!("{}: {}", super::text::capital(metric.name), picture.subject(&timeline)),
         subtitle,
         chosen: picture.chosen.to_owned(),
         metric,
@@ -162,12 +162,6 @@ fn write_box<E: Copy + Eq + Hash>(
         write!(out, "<text x=\"{:.2}\" y=\"{}\">{}</text>", x + 3.0, y + 12, xml(&text))?;
     }
     writeln!(out, "</g>")
-}
-
-/// The same with a capital letter in front.
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 fn plural(samples: i64) -> &'static str {

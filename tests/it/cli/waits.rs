@@ -206,6 +206,71 @@ fn a_range_of_time_is_looked_at_alone() {
     assert!(output.code == 1 && output.stderr.contains("in this range"), "{}", output.stderr);
 }
 
+/// Thread 41 waits in 0x1000 so many times for so many milliseconds, and runs for one between.
+fn waiting(times: i64, each: i64) -> (TempDir, String) {
+    let mut etl = machine().event(0, at(1), CSwitch::new(0, 41));
+    let mut now = 2;
+    for _ in 0..times {
+        etl = etl.event(0, at(now), CSwitch::new(41, 0).reason(6, 5));
+        now += each;
+        etl = etl.event(0, at(now), ready(41, false));
+        etl = stack(etl.event(0, at(now), CSwitch::new(0, 41)), now, (40, 41), &[K], &[0x1000, 0x2000]);
+        now += 1;
+    }
+    let etl = etl.event(0, at(now), CSwitch::new(41, 0).reason(6, 5));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("waits.etl");
+    std::fs::write(&path, etl.finish()).unwrap();
+    let path = path.display().to_string();
+    (folder, path)
+}
+
+#[test]
+fn diff_compares_waits() {
+    let ((_a, many), (_b, longer)) = (waiting(200, 5), waiting(200, 8));
+    let ((_c, one), (_d, another)) = (waiting(1, 1_000), waiting(1, 1_600));
+    let compare = |before: &str, after: &str| -> Value {
+        let args =
+            ["diff", before, after, "--metric", "blocked", "--name", "a.exe", "--no-symbols", "--json"];
+        serde_json::from_slice(&etwprof(args).success().stdout).unwrap()
+    };
+    // 200 waits that each became longer are no chance; one may be as long or longer the next time.
+    let table = compare(&many, &longer);
+    assert_eq!((&table["metric"], &table["before_ns"]), (&"blocked time".into(), &1_000_000_000.into()));
+    let row = &table["rows"][0];
+    assert_eq!((&row["delta_ns"], &row["significant"]), (&600_000_000.0.into(), &true.into()), "{table}");
+    let table = compare(&one, &another);
+    assert_eq!(table["rows"][0]["significant"], false, "{table}");
+    // Saved trees are compared the same way, and never with those of another metric.
+    let folder = tempfile::tempdir().unwrap();
+    let save = |from: &str, name: &str, metric: &str| {
+        let to = folder.path().join(name).display().to_string();
+        etwprof([
+            "convert",
+            from,
+            "--metric",
+            metric,
+            "--name",
+            "a.exe",
+            "--no-symbols",
+            "-f",
+            "json",
+            "-o",
+            &to,
+        ])
+        .success();
+        to
+    };
+    let (before, after) = (save(&one, "a.json", "blocked"), save(&another, "b.json", "blocked"));
+    let saved: Value =
+        serde_json::from_slice(&etwprof(["diff", &before, &after, "--json"]).success().stdout).unwrap();
+    assert_eq!(saved["rows"][0]["significant"], false, "{saved}");
+    let output = etwprof(["diff", &before, &save(&one, "c.json", "wall")]);
+    assert!(output.code == 2 && output.stderr.contains("--metric wall"), "{}", output.stderr);
+    let output = etwprof(["diff", &before, &after, "--fail-if", "total: +5%"]);
+    assert!(output.code == 3 && output.stderr.contains("more runs of each side"), "{}", output.stderr);
+}
+
 #[test]
 fn a_timeline_shows_what_threads_did_and_when() {
     let (text, _) = run(&["timeline", "--json", "--tid", "41", "--slot", "20ms"]);

@@ -109,7 +109,8 @@ fn the_tree_is_whole(name: &str, profile: &Profile) {
     let arranged = profile.arrange(&Shape { grouping, detail: detail(false), ..Shape::default() });
     let spelling = Spelling::new(profile, detail(false));
     let (mut json, mut csv) = (Vec::new(), Vec::new());
-    tree_data::write_json(&mut json, &arranged, &spelling, 1.5, &Shaped::default()).unwrap();
+    let made = tree_data::Made { seconds: 1.5, dispersion: 1.0, shaped: Shaped::default() };
+    tree_data::write_json(&mut json, &arranged, &spelling, &made).unwrap();
     tree_data::write_csv(&mut csv, &arranged, &spelling).unwrap();
     let json: Value = serde_json::from_slice(&json).unwrap();
     let nodes = json["nodes"].as_array().unwrap();
