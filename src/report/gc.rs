@@ -114,9 +114,9 @@ impl From<HeapStats> for HeapRow {
     fn from(heap: HeapStats) -> HeapRow {
         let [gen0_bytes, gen1_bytes, gen2_bytes, large_bytes] = heap.sizes;
         let sum = |parts: [u64; 4], more: u64| parts.into_iter().fold(more, u64::saturating_add);
-        let (pinned, pinned_promoted) = heap.pinned_heap.unwrap_or_default();
+        let (_, pinned_promoted) = heap.pinned_heap.unwrap_or_default();
         HeapRow {
-            total_bytes: sum(heap.sizes, pinned),
+            total_bytes: heap.bytes(),
             gen0_bytes,
             gen1_bytes,
             gen2_bytes,
@@ -140,15 +140,6 @@ fn reason(reason: GcReason) -> &'static str {
         GcReason::OutOfSpaceLarge => "out_of_space_large",
         GcReason::InducedNotForced => "induced_not_forced",
         GcReason::Other(_) => "other",
-    }
-}
-
-fn kind(kind: GcKind) -> &'static str {
-    match kind {
-        GcKind::Blocking => "blocking",
-        GcKind::Background => "background",
-        GcKind::Foreground => "foreground",
-        GcKind::Other(_) => "other",
     }
 }
 
@@ -245,7 +236,7 @@ impl Runtime {
             number: gc.number,
             generation: gc.generation,
             reason: reason(gc.reason),
-            kind: gc.kind.map(kind),
+            kind: gc.kind.map(GcKind::text),
             start_ns: clock.nanoseconds(gc.start),
             duration_ns: gc.end.map(|end| clock.nanoseconds_in(end.0.saturating_sub(gc.start.0))),
             pause_ns: pause.map(|ticks| clock.nanoseconds_in(ticks)),

@@ -60,6 +60,18 @@ pub enum GcKind {
     Other(u32),
 }
 
+impl GcKind {
+    /// The kind in a word.
+    pub fn text(self) -> &'static str {
+        match self {
+            GcKind::Blocking => "blocking",
+            GcKind::Background => "background",
+            GcKind::Foreground => "foreground",
+            GcKind::Other(_) => "other",
+        }
+    }
+}
+
 /// Why a collection began: `GCReason` in the runtime's manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -187,6 +199,14 @@ pub struct HeapStats {
     pub pinned_heap: Option<(u64, u64)>,
     /// Which runtime of the process.
     pub instance: Option<u16>,
+}
+
+impl HeapStats {
+    /// Bytes in all heaps.
+    pub fn bytes(&self) -> u64 {
+        let pinned = self.pinned_heap.map_or(0, |(size, _)| size);
+        self.sizes.iter().fold(pinned, |sum: u64, size| sum.saturating_add(*size))
+    }
 }
 
 /// So many bytes were allocated since the event before it: about 100 KB.

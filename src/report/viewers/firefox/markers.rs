@@ -1,7 +1,7 @@
 //! What happened beside the samples: processes and threads that came and went, images that were loaded, methods that
-//! were compiled.
+//! were compiled, collections and the pauses for them, exceptions.
 //!
-//! A trace does not keep which thread did it, so all are with the main thread of their process.
+//! A trace does not keep which thread did most of it, so all are with the main thread of their process.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -13,10 +13,11 @@ use super::json::{Json, Milliseconds, OrNull};
 use super::tables::{Tables, category_number};
 use super::threads::{Group, Owners, since};
 use crate::event::Ticks;
+use crate::events::clr::GcKind;
 use crate::profile::{Category, Moment, Tier};
 use crate::report::format::Picture;
 use crate::trace::code::{BodyId, BodyKind};
-use crate::trace::{Mapping, ProcessId, ThreadId, Trace};
+use crate::trace::{Collection, Mapping, ProcessId, ThreadId, Thrown, Trace};
 
 /// A thing that happened.
 pub(super) struct Marker {
@@ -34,6 +35,9 @@ enum Subject {
     Thread(ThreadId),
     Image(Mapping),
     Body(BodyId),
+    Collection(Collection),
+    Pause,
+    Exception(Thrown),
 }
 
 /// What a field says. Texts may be long and the same for many: each is there only while it is written.
@@ -52,19 +56,25 @@ enum Kind {
     ImageLoad,
     ImageUnload,
     Compiled,
+    Collection,
+    Pause,
+    Exception,
 }
 
 /// A field of a kind of marker: its key, how it is shown, and what it is called.
 type Field = (&'static str, &'static str, &'static str);
 
 impl Kind {
-    const ALL: [Kind; 6] = [
+    const ALL: [Kind; 9] = [
         Kind::Process,
         Kind::ThreadStart,
         Kind::ThreadEnd,
         Kind::ImageLoad,
         Kind::ImageUnload,
         Kind::Compiled,
+        Kind::Collection,
+        Kind::Pause,
+        Kind::Exception,
     ];
 
     fn name(self) -> &'static str {
@@ -75,6 +85,9 @@ impl Kind {
             Kind::ImageLoad => "Image load",
             Kind::ImageUnload => "Image unload",
             Kind::Compiled => "JIT",
+            Kind::Collection => "GC",
+            Kind::Pause => "GC pause",
+            Kind::Exception => "Exception",
         }
     }
 
@@ -97,23 +110,50 @@ impl Kind {
                 ("address", "string", "Address"),
                 ("size", "bytes", "Size"),
             ],
+            Kind::Collection => &[
+                ("generation", "integer", "Generation"),
+                ("reason", "string", "Reason"),
+                ("kind", "string", "Kind"),
+                ("number", "integer", "Number"),
+                ("heap", "bytes", "Heap after it"),
+            ],
+            Kind::Pause => &[],
+            Kind::Exception => &[("exception", "string", "Exception"), ("thread", "integer", "Thread")],
         }
     }
 
     fn category(self) -> Category {
-        if self == Kind::Compiled { Category::JitCompiler } else { Category::Heading }
+        match self {
+            Kind::Compiled => Category::JitCompiler,
+            Kind::Collection | Kind::Pause | Kind::Exception => Category::Runtime,
+            _ => Category::Heading,
+        }
     }
+}
+
+/// The range of time that was chosen.
+pub(super) fn range(picture: &Picture<'_>) -> RangeInclusive<Ticks> {
+    let moment = |moment: Option<Moment>| moment.map(|moment| moment.at(&picture.profile().trace));
+    let (from, to) = picture.range;
+    moment(from).unwrap_or(Ticks(i64::MIN))..=moment(to).unwrap_or(Ticks(i64::MAX))
 }
 
 /// The markers of each process, in order of time, within the range that was chosen.
 pub(super) fn markers(picture: &Picture<'_>, groups: &[Group<'_>]) -> FxHashMap<ProcessId, Vec<Marker>> {
     let trace: &Trace = &picture.profile().trace;
-    let (from, to) = picture.range;
-    let moment = |moment: Option<Moment>| moment.map(|moment| moment.at(trace));
-    let range = moment(from).unwrap_or(Ticks(i64::MIN))..=moment(to).unwrap_or(Ticks(i64::MAX));
+    let range = range(picture);
     let instant = |kind: Kind, time: Option<Ticks>, of: Subject| {
         let time = time.filter(|time| range.contains(time))?;
         Some(Marker { kind, start: since(trace, time), end: None, of })
+    };
+    let interval = |kind, (start, end): (Ticks, Option<Ticks>), of| {
+        let overlaps = start <= *range.end() && end.unwrap_or(start) >= *range.start();
+        overlaps.then(|| Marker {
+            kind,
+            start: since(trace, start),
+            end: end.map(|end| since(trace, end)),
+            of,
+        })
     };
     let mut all: FxHashMap<ProcessId, Vec<Marker>> = FxHashMap::default();
     for group in groups {
@@ -130,10 +170,34 @@ pub(super) fn markers(picture: &Picture<'_>, groups: &[Group<'_>]) -> FxHashMap<
         markers.extend(instant(Kind::ThreadStart, thread.life.start, Subject::Thread(id)));
         markers.extend(instant(Kind::ThreadEnd, thread.life.end, Subject::Thread(id)));
     }
+    let compiled = trace.managed.compilations.iter();
+    let compiled = compiled.filter_map(|one| Some(((one.process, one.end?), one.start?)));
+    let began: FxHashMap<(ProcessId, Ticks), Ticks> = compiled.collect();
     for (id, body) in (0..).map(BodyId).zip(trace.code.bodies()) {
         let is_method = matches!(body.kind, BodyKind::Jitted | BodyKind::Dynamic) && !body.flags.is_cold();
         if let Some(markers) = all.get_mut(&body.process).filter(|_| is_method) {
-            markers.extend(instant(Kind::Compiled, body.loaded, Subject::Body(id)));
+            let began = body.loaded.and_then(|loaded| Some((loaded, *began.get(&(body.process, loaded))?)));
+            markers.extend(match began {
+                Some((loaded, start)) => interval(Kind::Compiled, (start, Some(loaded)), Subject::Body(id)),
+                None => instant(Kind::Compiled, body.loaded, Subject::Body(id)),
+            });
+        }
+    }
+    let managed = &trace.managed;
+    for collection in &managed.collections {
+        if let Some(markers) = all.get_mut(&collection.process) {
+            let time = (collection.start, collection.end);
+            markers.extend(interval(Kind::Collection, time, Subject::Collection(*collection)));
+        }
+    }
+    for pause in managed.pauses.iter().filter(|pause| pause.is_for_gc) {
+        if let Some(markers) = all.get_mut(&pause.process) {
+            markers.extend(interval(Kind::Pause, (pause.start, pause.end), Subject::Pause));
+        }
+    }
+    for thrown in &managed.exceptions {
+        if let Some(markers) = all.get_mut(&thrown.process) {
+            markers.extend(instant(Kind::Exception, Some(thrown.time), Subject::Exception(*thrown)));
         }
     }
     all.values_mut().for_each(|markers| markers.sort_by_key(|marker| marker.start));
@@ -165,6 +229,22 @@ fn values<'t>(trace: &'t Trace, of: &Subject) -> Option<Vec<Value<'t>>> {
         Subject::Image(mapping) => {
             let module = trace.module(mapping.module)?;
             vec![Text(module.path.as_str().into()), Address(mapping.base), Number(mapping.size)]
+        }
+        Subject::Collection(collection) => {
+            let heap = collection.heap.map_or(0, |heap| heap.bytes());
+            let generation = collection.generation.map_or(Text("".into()), |number| Number(number.into()));
+            vec![
+                generation,
+                Text(collection.reason.text().into()),
+                Text(collection.kind.map_or("", GcKind::text).into()),
+                Number(collection.number.into()),
+                if heap > 0 { Number(heap) } else { Text("".into()) },
+            ]
+        }
+        Subject::Pause => Vec::new(),
+        Subject::Exception(thrown) => {
+            let name = trace.managed.exception_types.get(thrown.type_name as usize);
+            vec![Text(name.map_or("", String::as_str).into()), Number(thrown.tid.into())]
         }
         Subject::Body(id) => {
             let body = trace.code.body(*id)?;

@@ -4,6 +4,7 @@
 //! firefox-devtools/profiler. The viewer upgrades older versions. In this one `shared` tables come with a `prefix` for each stack
 //! and a `time` for each sample, which is what Perfetto's reader of the same files knows.
 
+mod counters;
 mod json;
 mod markers;
 mod quality;
@@ -54,6 +55,8 @@ fn write_json<W: Write>(picture: &Picture<'_>, json: &mut Json<W>) -> io::Result
         json.key("meta")?.object(|json| write_meta(picture, &tables, &groups, json))?;
         json.key("libs")?;
         tables.write_libs(json)?;
+        json.key("counters")?;
+        counters::write_counters(&picture.profile().trace, &groups, markers::range(picture), json)?;
         json.key("threads")?;
         threads::write_threads(picture, &groups, &mut markers, &mut tables, json)?;
         json.key("shared")?;

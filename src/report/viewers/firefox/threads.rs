@@ -36,6 +36,16 @@ struct Row<'p> {
     is_main: bool,
 }
 
+impl Group<'_> {
+    pub(super) fn pid(&self) -> &str {
+        &self.pid
+    }
+
+    pub(super) fn thread_count(&self) -> usize {
+        self.threads.len()
+    }
+}
+
 /// The processes with kept samples, those that ran most first.
 pub(super) fn groups<'p>(picture: &Picture<'p>) -> Vec<Group<'p>> {
     let profile = picture.profile();
