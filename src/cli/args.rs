@@ -109,7 +109,7 @@ pub(crate) enum Command {
     Threads(Box<Threads>),
     /// Show the longest waits: where threads slept, who made them ready, and what that one had waited for
     Waits(Box<WorstWaits>),
-    /// Show what threads did over time: ran, were ready, were blocked, stood still for a collection
+    /// Show what threads did over time: ran, were ready, were blocked, paused for a collection
     Timeline(Box<Timeline>),
     /// Show what changed between two recordings; fail if functions got slower
     Diff(Box<Diff>),

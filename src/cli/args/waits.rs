@@ -91,14 +91,14 @@ pub(crate) struct Which {
 
 const TIMELINE_EXAMPLES: &str = "\
 Examples:
-  etwprof timeline trace.etl                              what the busiest threads did, and when
-  etwprof timeline trace.etl --name orders --slot 10ms --from 2 --to 3s
-  etwprof timeline trace.etl --by process                 processes, and their collections
-  etwprof timeline trace.etl --json | jq '.rows[] | select(.kind == \"blocked\")'
+  etwprof timeline trace.etl               the busiest threads
+  etwprof timeline trace.etl --slot 10ms --from 2 --to 3s
+  etwprof timeline trace.etl --by process  processes and their collections
+  etwprof timeline trace.etl --json | jq '.rows[] | select(.kind == \"gc\")'
 
-Rows: cpu (by samples), running, ready and blocked (by context switches, where they
-were recorded), gc (the threads of a .NET process stood still for a collection). A full
-block is a whole slot on one processor.";
+Rows: cpu (by samples); running, ready and blocked (by context switches, if the
+recording has them); gc (threads of a .NET process paused for a collection). A
+full block is a whole slot on one processor.";
 
 /// What threads did over time.
 #[derive(Debug, Args)]

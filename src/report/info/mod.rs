@@ -173,6 +173,15 @@ pub struct ProcessInfo {
     pub end_seconds: Option<f64>,
     /// Its kept samples.
     pub samples: u64,
+    /// Its CPU time in equal parts of the time in which processors were sampled.
+    #[serde(skip)]
+    when: Vec<i64>,
+    /// Garbage collections, those that began in the recording.
+    pub collections: u64,
+    /// How long its threads stood still for them, in ns; `null` where the recording does not say.
+    pub gc_pause_ns: Option<i64>,
+    /// How long its threads compiled methods, in ns; `null` where the recording does not say.
+    pub jit_ns: Option<i64>,
     /// Its .NET runtimes.
     pub clr: Vec<ClrInfo>,
     /// Bodies of .NET methods that are known of it.
@@ -349,20 +358,45 @@ fn intervals(trace: &Trace) -> Vec<IntervalInfo> {
     rows
 }
 
+/// Parts of the time that a strip shows.
+const SLOTS: usize = 20;
+
 fn processes(
     trace: &Trace,
     profile: &Profile,
     mut resolutions: BTreeMap<ProcessId, Resolution>,
 ) -> Vec<ProcessInfo> {
     let mut samples = vec![0; trace.processes.len()];
+    let mut collections = vec![0; trace.processes.len()];
+    let mut when = vec![vec![0; SLOTS]; trace.processes.len()];
+    let (first, last) = trace.sampled().unwrap_or_default();
+    let slot = (last.0.saturating_sub(first.0) / SLOTS as i64).saturating_add(1).max(1);
     for sample in &profile.samples {
-        if let Some(count) = samples.get_mut(profile.runner(sample).process.0 as usize) {
+        let process = profile.runner(sample).process.0 as usize;
+        if let Some(count) = samples.get_mut(process) {
             *count += sample.count();
         }
+        let at = usize::try_from(sample.time.0.saturating_sub(first.0) / slot).unwrap_or(0);
+        if let Some(time) = when.get_mut(process).and_then(|when| when.get_mut(at)) {
+            *time += sample.value;
+        }
+    }
+    for collection in &trace.managed.collections {
+        if let Some(count) = collections.get_mut(collection.process.0 as usize) {
+            *count += 1;
+        }
+    }
+    let nanoseconds = |ticks: i64| trace.clock.nanoseconds(Ticks(trace.clock.base.0.saturating_add(ticks)));
+    let pauses = trace.managed.gc_pauses();
+    let mut jit: FxHashMap<ProcessId, i64> = FxHashMap::default();
+    for ((process, _), spans) in trace.managed.jit_times() {
+        let sum = jit.entry(process).or_default();
+        *sum = sum.saturating_add(spans.ticks());
     }
     let seconds = |time: Ticks| trace.clock.seconds(time);
     let row = |((id, process), samples): ((ProcessId, &Process), u64)| {
         let host = trace.code.host(id);
+        let place = id.0 as usize;
         ProcessInfo {
             pid: process.pid,
             parent_pid: process.parent_pid,
@@ -371,6 +405,10 @@ fn processes(
             start_seconds: process.life.start.map(seconds),
             end_seconds: process.life.end.map(seconds),
             samples,
+            when: when.get_mut(place).map(std::mem::take).unwrap_or_default(),
+            collections: collections.get(place).copied().unwrap_or(0),
+            gc_pause_ns: pauses.get(&id).map(|spans| nanoseconds(spans.ticks())),
+            jit_ns: jit.get(&id).map(|ticks| nanoseconds(*ticks)),
             clr: host.map(clr).unwrap_or_default(),
             methods: host.map_or(0, |host| host.methods),
             rundown: host.filter(|host| host.is_clr()).map(|host| RundownInfo {
