@@ -32,6 +32,8 @@ use crate::trace::{Builder, Keep, Trace};
 pub struct Options {
     /// What is measured.
     pub measure: Measure,
+    /// What is kept beside what that needs.
+    pub keep: Keep,
     /// The samples to keep.
     pub filter: Filter,
     /// Where to look for symbols; `None` for the names that the recording itself has.
@@ -70,7 +72,8 @@ impl Default for Options {
         let (trusted, repair, addresses) = (false, false, false);
         let (jobs, memory) = (None, None);
         let (measure, filter) = (Measure::default(), Filter::default());
-        Options { measure, filter, symbols, trusted, repair, addresses, jobs, memory }
+        let keep = Keep::default();
+        Options { measure, keep, filter, symbols, trusted, repair, addresses, jobs, memory }
     }
 }
 
@@ -217,7 +220,7 @@ fn beside(files: &[impl AsRef<Path>]) -> Vec<PathBuf> {
 impl Options {
     /// Lets a builder keep what they ask for. To be called before the first event.
     pub fn prepare(&self, builder: &mut Builder) {
-        let keep = self.measure.keep();
+        let keep = self.measure.keep().or(self.keep);
         if keep != Keep::default() {
             builder.keep(keep);
         }

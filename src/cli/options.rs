@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use etwprof::profile::{Detail, Filter, Measure, Measured, Moment, Nameless};
 use etwprof::symbols::find::credentials::{Credentials, netrc_file};
 use etwprof::symbols::{StoreOptions, SymbolPath};
-use etwprof::trace::{Parts, Trace};
+use etwprof::trace::{Keep, Parts, Trace};
 use etwprof::{Options, SymbolOptions};
 
 use super::usage::Usage;
@@ -87,8 +87,8 @@ impl args::Limits {
         let symbols = symbols.map(|symbols| SymbolOptions { min_share, lines: detail.lines, ..symbols });
         let (trusted, repair, addresses) = (self.no_limit, self.repair_stacks, detail.addresses);
         let (jobs, memory) = (self.jobs, self.max_memory);
-        let measure = Measure::default();
-        Options { measure, filter, symbols, trusted, repair, addresses, jobs, memory }
+        let (measure, keep) = (Measure::default(), Keep::default());
+        Options { measure, keep, filter, symbols, trusted, repair, addresses, jobs, memory }
     }
 }
 

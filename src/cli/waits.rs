@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use etwprof::profile::{Filter, Measure, Measured};
 use etwprof::report::{Spelling, thread_times, waits};
 use etwprof::trace::waits::Waits;
-use etwprof::trace::{Runner, Trace};
+use etwprof::trace::{Keep, Runner, Trace};
 use etwprof::{Analysis, Options};
 
 use super::options::{check_switches, warn_of_stacks};
@@ -34,7 +34,9 @@ pub(super) fn worst(args: &args::WorstWaits, quiet: bool) -> Result<()> {
     let detail = args.names.options();
     let options = args.limits.options(filter.clone(), args.symbols.options(quiet)?, detail);
     let measure = Measure { what: Measured::Blocked, wakers: true, ..Measure::default() };
-    let analysis = load::analysis(&args.files, &Options { measure, ..options }, quiet)?;
+    // Disk I/O and hard faults may be what threads waited for.
+    let keep = Keep { disk: true, ..Keep::default() };
+    let analysis = load::analysis(&args.files, &Options { measure, keep, ..options }, quiet)?;
     load::warn(&analysis);
     let (all, keeps) = chosen(&analysis, &filter, quiet)?;
     if !quiet {

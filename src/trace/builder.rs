@@ -22,8 +22,10 @@ use super::accounting::Lost;
 use super::awaiting::{Awaiting, Fact, Keep, Owner};
 use super::code::Collector;
 use super::digest::{Buffers, Digest, Item, Worker, may_own_stack};
+use super::disk;
 use super::gc;
 use super::images::Images;
+use super::interrupts;
 use super::inventory::Before;
 use super::join::Join;
 use super::kept::{CounterSource, Kept};
@@ -45,6 +47,9 @@ pub struct Builder {
     pub(super) images: Images,
     code: Collector,
     managed: gc::Collector,
+    disk: disk::Collector,
+    interrupts: interrupts::Collector,
+    keep: Keep,
     join: Join,
     /// Each sampling interval in 100 ns, with the number of samples before it.
     intervals: Vec<(usize, u32)>,
@@ -128,6 +133,9 @@ impl Builder {
             threads: Threads::new(early),
             code: Collector::default(),
             managed: gc::Collector::default(),
+            disk: disk::Collector::default(),
+            interrupts: interrupts::Collector::default(),
+            keep: Keep::default(),
             join: Join::new(origin.kernel),
             intervals: origin.interval.map(|interval| (0, interval)).into_iter().collect(),
             sources: BTreeMap::new(),
@@ -156,6 +164,7 @@ impl Builder {
 
     /// Keeps these events with their stacks, too. To be called before the first event.
     pub fn keep(&mut self, keep: Keep) {
+        self.keep = keep;
         self.join.keep(keep);
     }
 
@@ -236,7 +245,25 @@ impl Builder {
             Kernel::StackWalk(walk) => self.join.stack_walk(walk, event),
             Kernel::ContextSwitch(switch) => self.join.other(Fact::Switch(*switch), event),
             Kernel::ReadyThread(ready) => self.join.other(Fact::Ready(*ready), event),
-            Kernel::PageFault(fault) => self.join.other(Fact::Fault(*fault), event),
+            Kernel::PageFault(fault) => {
+                if self.keep.disk {
+                    self.disk.fault(*fault, event);
+                }
+                self.join.other(Fact::Fault(*fault), event);
+            }
+            Kernel::DiskIoInit(request) => self.join.other(Fact::Disk(*request), event),
+            Kernel::DiskIo(io) => {
+                if self.keep.disk {
+                    self.disk.operation(*io, event);
+                }
+                self.join.note(event.time, event.tid);
+            }
+            Kernel::FileName(name) => {
+                if self.keep.disk {
+                    self.disk.name(name, event.time);
+                }
+                self.join.note(event.time, event.tid);
+            }
             Kernel::CounterSample(sample) => {
                 self.counter_samples += 1;
                 self.join.other(Fact::Counter(*sample), event);
@@ -309,9 +336,13 @@ impl Builder {
                 }
                 self.join.note(event.time, event.tid);
             }
-            Kernel::Interrupt(_) | Kernel::ProfileInterval(_) => {
+            Kernel::Interrupt(interrupt) => {
+                if self.keep.interrupts {
+                    self.interrupts.take(*interrupt, event.time, event.processor);
+                }
                 self.join.note(event.time, event.tid);
             }
+            Kernel::ProfileInterval(_) => self.join.note(event.time, event.tid),
         }
     }
 
@@ -417,6 +448,11 @@ impl Builder {
                 kept.take(&raw, runner, other, StackId(stacks.number(stack)));
             }
         }
+        let disk = self.disk.finish(
+            &kept.disk_requests,
+            &self.paths,
+            &mut Owners { threads: &self.threads, processes: &mut self.processes, runners: &runners },
+        );
         let lost = Lost {
             orphan_stacks: self.join.orphans,
             undefined_stack_keys: self.join.undefined_keys(),
@@ -440,6 +476,8 @@ impl Builder {
             samples,
             merged,
             kept,
+            disk,
+            interrupts: self.interrupts.finish(),
             counter_samples: self.counter_samples,
             counter_sources: self.sources,
             idle,
@@ -491,6 +529,29 @@ impl Resolver<'_> {
     fn thread(&self, tid: u32, time: Ticks) -> (Option<ThreadId>, Option<u32>) {
         let thread = if tid == 0 { None } else { self.threads.at(tid, time) };
         (thread, thread.and_then(|thread| self.threads.pid(thread)))
+    }
+}
+
+/// Whose disk I/O and hard faults are.
+struct Owners<'a> {
+    threads: &'a Threads,
+    processes: &'a mut Processes,
+    runners: &'a Interned<Runner>,
+}
+
+impl disk::Owners for Owners<'_> {
+    fn pid(&self, tid: u32, time: Ticks) -> Option<u32> {
+        let thread = || self.threads.pid(self.threads.at(tid, time)?);
+        if tid == 0 { Some(0) } else { thread() }
+    }
+
+    fn process(&mut self, pid: u32, time: Ticks) -> ProcessId {
+        self.processes.at(pid, time)
+    }
+
+    fn of(&self, runner: RunnerId) -> (ProcessId, u32) {
+        let runner = self.runners.get(runner.0);
+        runner.map_or((ProcessId(u32::MAX), NO_ID), |runner| (runner.process, runner.tid))
     }
 }
 
