@@ -48,8 +48,8 @@ pub(super) fn interrupts(args: &args::Interrupts, quiet: bool) -> Result<()> {
     let trace = &analysis.profile.trace;
     if trace.interrupts.is_empty() {
         bail!(
-            "no DPC and no interrupt in this recording; record the DPC and INTERRUPT events of the kernel (`wpr -start CPU` \
-             does)"
+            "no DPC and no interrupt in this recording; record the DPC and INTERRUPT events of the kernel \
+             (`xperf -on Latency` does)"
         );
     }
     candidates::check_times(&filter, trace, quiet)?;

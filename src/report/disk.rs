@@ -188,7 +188,6 @@ impl Disk {
         self.rows.truncate(rows);
         self
     }
-
 }
 
 impl Sums {
@@ -296,7 +295,6 @@ impl Sums {
     fn operations(&self) -> u64 {
         self.reads + self.writes + self.flushes
     }
-
 }
 
 impl Row {

@@ -133,7 +133,13 @@ struct Sum {
 impl Interrupts {
     /// Those that end in the time of `filter`, on its processors. `profile` has them as its samples
     /// ([`Measured::Interrupts`](crate::profile::Measured::Interrupts)), so that its routines have names.
-    pub fn new(profile: &Profile, spelling: &Spelling<'_>, filter: &Filter, by: By, sort: Sort) -> Interrupts {
+    pub fn new(
+        profile: &Profile,
+        spelling: &Spelling<'_>,
+        filter: &Filter,
+        by: By,
+        sort: Sort,
+    ) -> Interrupts {
         let trace = &*profile.trace;
         let mut names = Names::new(profile, spelling);
         let mut rows: FxHashMap<(String, Option<Kind>), Sum> = FxHashMap::default();
@@ -154,7 +160,8 @@ impl Interrupts {
         let ns = |time| trace.clock.nanoseconds(time);
         let (start_ns, end_ns) = (ns(first.max(period.start)), ns(last.min(period.end)));
         let all_ns = end_ns.saturating_sub(start_ns).max(1);
-        let mut rows: Vec<Row> = rows.into_iter().map(|((name, _), sum)| sum.row(trace, name, all_ns)).collect();
+        let mut rows: Vec<Row> =
+            rows.into_iter().map(|((name, _), sum)| sum.row(trace, name, all_ns)).collect();
         rows.sort_by(|a, b| b.size(sort).cmp(&a.size(sort)).then_with(|| a.place().cmp(&b.place())));
         let total = total.row(trace, String::new(), all_ns);
         Interrupts { by, start_ns, end_ns, total, rows, left_out: 0 }
@@ -267,7 +274,8 @@ pub(super) fn by_kind(trace: &Trace) -> Vec<Row> {
 
 /// `138,599 ISRs, 13,487 DPCs: 1.2 s, 7.0% of one CPU`.
 pub(super) fn text_of(rows: &[Row]) -> String {
-    let part = |row: &Row| format!("{} {}{}", count(row.count), row.name, if row.count == 1 { "" } else { "s" });
+    let part =
+        |row: &Row| format!("{} {}{}", count(row.count), row.name, if row.count == 1 { "" } else { "s" });
     let parts: Vec<String> = rows.iter().map(part).collect();
     let own = rows.iter().fold(0, |sum: i64, row| sum.saturating_add(row.own_ns()));
     let percent: f64 = rows.iter().map(|row| row.processor_percent).sum();
@@ -280,7 +288,7 @@ pub fn write(out: &mut impl Write, interrupts: &Interrupts, width: Option<usize>
     let all = (interrupts.end_ns.saturating_sub(interrupts.start_ns)) as f64 / 1e9;
     writeln!(
         out,
-        "{} in {}: {} together, {:.2}% of the time of one processor\n",
+        "{} DPCs and interrupts in {}: {} together, {:.2}% of one processor\n",
         count(total.count),
         duration(all),
         duration(total.own_ns() as f64 / 1e9),

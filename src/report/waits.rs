@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::events::kernel::{DiskIoKind, ReadyThread};
 use crate::prefix_tree::NodeId;
 use crate::profile::{Entry, FrameId, Profile};
-use crate::trace::{Stacked, Trace};
 use crate::trace::waits::{Cause, Causes, Chain, ChainEnd, Link, State, Wait, Waits};
+use crate::trace::{Stacked, Trace};
 
 use super::narrow::narrow;
 use super::spelling::Spelling;
@@ -117,8 +117,10 @@ impl CauseRow {
         };
         let file = self.file.as_ref().map(|file| format!(", {file}")).unwrap_or_default();
         let service = match self.service_ns {
-            Some(service) => format!(", {} of it the disk's work", time(service)),
-            None => String::new(),
+            Some(service) if service < self.duration_ns => {
+                format!(", of which the disk worked on it for {}", time(service))
+            }
+            _ => String::new(),
         };
         format!("for {what}{file}: {}{service}", time(self.duration_ns))
     }

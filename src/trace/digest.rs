@@ -10,8 +10,9 @@ use crate::event::{Event, Kind, NO_ID, Pointer};
 use crate::events::kernel::{Frames, Sample, StackWalk};
 use crate::guid::Guid;
 use crate::guids::{
-    CLR, CLR_RUNDOWN, DISK_IO, FILE_IO, IMAGE, IMAGE_ID, JSCRIPT, KERNEL_EVENT_TRACING, LOST_EVENT, META_DATA, PAGE_FAULT,
-    PERF_INFO, PROCESS, STACK_WALK, SYS_CONFIG, SYSTEM_CONFIG, THREAD, WIN_SAT, hook_task,
+    CLR, CLR_RUNDOWN, DISK_IO, FILE_IO, IMAGE, IMAGE_ID, JSCRIPT, KERNEL_EVENT_TRACING, LOST_EVENT,
+    META_DATA, PAGE_FAULT, PERF_INFO, PROCESS, STACK_WALK, SYS_CONFIG, SYSTEM_CONFIG, THREAD, WIN_SAT,
+    hook_task,
 };
 use crate::origin::KernelSpace;
 use crate::prefix_tree::{NodeId, PrefixTree};

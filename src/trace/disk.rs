@@ -168,14 +168,15 @@ impl Collector {
             let before = last.insert(io.disk, end).unwrap_or(start);
             let request = pending.take(&io, end);
             // The payload knows best; the header of an older event has the thread that asked, too.
-            let (process, tid) = match (io.tid.or(Some(tid).filter(|tid| *tid != NO_ID)), request) {
-                (Some(by), _) => {
-                    let of_header = if by == tid { pid } else { NO_ID };
-                    (owners.process(owners.pid(by, start).unwrap_or(of_header), start), by)
-                }
-                (None, Some((_, asked))) => owners.of(asked.runner),
-                (None, None) => (owners.process(pid, start), NO_ID),
-            };
+            let (process, tid) =
+                match ([io.tid, Some(tid)].into_iter().flatten().find(|tid| *tid != NO_ID), request) {
+                    (Some(by), _) => {
+                        let of_header = if by == tid { pid } else { NO_ID };
+                        (owners.process(owners.pid(by, start).unwrap_or(of_header), start), by)
+                    }
+                    (None, Some((_, asked))) => owners.of(asked.runner),
+                    (None, None) => (owners.process(pid, start), NO_ID),
+                };
             disk.operations.push(DiskOperation {
                 kind: io.kind,
                 disk: io.disk,
@@ -204,7 +205,8 @@ impl Collector {
                 file: names.at(read.file, start, end).map(|path| files.number(path)),
             });
         }
-        disk.files = files.into_things().into_iter().map(|path| paths.to_dos(names.texts.get(path))).collect();
+        disk.files =
+            files.into_things().into_iter().map(|path| paths.to_dos(names.texts.get(path))).collect();
         disk
     }
 }

@@ -122,8 +122,8 @@ time is the part in which another one ran on top of it. The share of a CPU leave
 nested time out, so shares add up. Threaded DPCs may be pre-empted: their time is
 an upper bound.
 
-The recording needs the DPC and INTERRUPT events of the kernel: `wpr -start CPU`
-has them.";
+The recording needs the DPC and INTERRUPT events of the kernel: `xperf -on Latency`
+records them.";
 
 /// DPCs and interrupts.
 #[derive(Debug, Args)]

@@ -20,7 +20,7 @@ pub(super) struct Tool {
 }
 
 /// All of them.
-pub(super) const TOOLS: [Tool; 13] = [
+pub(super) const TOOLS: [Tool; 15] = [
     Tool {
         name: "open",
         command: "info",
@@ -112,6 +112,22 @@ pub(super) const TOOLS: [Tool; 13] = [
         command: "waits",
         about: "The longest waits: where a thread slept, who made it ready, and what that one had waited for. Only for \
                 recordings with context switches.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "disk",
+        command: "disk",
+        about: "Disk I/O and hard faults by file, process, thread, disk or kind: how often, how many bytes, how long. Only for \
+                recordings with disk events.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "interrupts",
+        command: "interrupts",
+        about: "Interrupts and DPCs by driver routine, module, processor or kind: how many, how long, the longest. Only for \
+                recordings with these events.",
         always: &["--json"],
         text: None,
     },

@@ -70,7 +70,14 @@ pub(super) fn decode(event: &Event<'_>) -> Option<Option<PageFault>> {
             let (address, file) = (p.read(&mut r)?, p.read(&mut r)?);
             let (tid, bytes) = (Some(r.u32()?), r.u32()?);
             let read = Some(FaultRead { start, offset, file });
-            return Some(Some(PageFault { kind: FaultKind::Read, address, instruction: 0, tid, bytes, read }));
+            return Some(Some(PageFault {
+                kind: FaultKind::Read,
+                address,
+                instruction: 0,
+                tid,
+                bytes,
+                read,
+            }));
         }
         _ => return Some(None),
     };

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::{ThreadTimes, Wait};
 use crate::clock::Ticks;
+use crate::events::kernel::WaitReason;
 use crate::trace::{Disk, DiskOperation, HardFault, Trace};
 
 /// What a thread waited for.
@@ -41,6 +42,9 @@ const LATE_SHARE: i64 = 5;
 /// Within this time a thread always may take notice.
 const AT_ONCE_SECONDS: f64 = 0.0001;
 
+/// DelayExecution, Suspended, WrDelayExecution, WrSuspended.
+const ASLEEP: [u8; 4] = [4, 5, 11, 12];
+
 /// Operations of a thread that are looked through for one wait; a crafted trace may have any number in one moment.
 const MOST: usize = 64;
 
@@ -57,6 +61,10 @@ impl<'t> Causes<'t> {
 
     /// What a wait was for; `None` where no event shows it.
     pub fn of(&self, thread: &ThreadTimes, wait: &Wait) -> Option<Cause> {
+        // A thread that sleeps, or is held, waits for neither, whatever else it has asked for.
+        if wait.blocked.reason(&self.trace.kept).is_some_and(|WaitReason(reason)| ASLEEP.contains(&reason)) {
+            return None;
+        }
         let operation = self.operation(thread.tid, wait);
         match self.fault(thread.tid, wait) {
             Some(fault) => Some(Cause::HardFault { fault, operation }),

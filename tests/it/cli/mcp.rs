@@ -99,7 +99,7 @@ fn tools_are_listed_with_what_they_take() {
         names,
         [
             "open", "info", "findings", "gc", "jit", "top", "callers", "callees", "lines", "tree", "threads",
-            "waits", "diff"
+            "waits", "disk", "interrupts", "diff"
         ]
     );
     let top = &tools[5]["inputSchema"];
