@@ -451,7 +451,7 @@ impl Builder {
         let disk = self.disk.finish(
             &kept.disk_requests,
             &self.paths,
-            &mut Owners { threads: &self.threads, processes: &mut self.processes, runners: &runners },
+            &mut disk::Owners { threads: &self.threads, processes: &mut self.processes, runners: &runners },
         );
         let lost = Lost {
             orphan_stacks: self.join.orphans,
@@ -529,29 +529,6 @@ impl Resolver<'_> {
     fn thread(&self, tid: u32, time: Ticks) -> (Option<ThreadId>, Option<u32>) {
         let thread = if tid == 0 { None } else { self.threads.at(tid, time) };
         (thread, thread.and_then(|thread| self.threads.pid(thread)))
-    }
-}
-
-/// Whose disk I/O and hard faults are.
-struct Owners<'a> {
-    threads: &'a Threads,
-    processes: &'a mut Processes,
-    runners: &'a Interned<Runner>,
-}
-
-impl disk::Owners for Owners<'_> {
-    fn pid(&self, tid: u32, time: Ticks) -> Option<u32> {
-        let thread = || self.threads.pid(self.threads.at(tid, time)?);
-        if tid == 0 { Some(0) } else { thread() }
-    }
-
-    fn process(&mut self, pid: u32, time: Ticks) -> ProcessId {
-        self.processes.at(pid, time)
-    }
-
-    fn of(&self, runner: RunnerId) -> (ProcessId, u32) {
-        let runner = self.runners.get(runner.0);
-        runner.map_or((ProcessId(u32::MAX), NO_ID), |runner| (runner.process, runner.tid))
     }
 }
 

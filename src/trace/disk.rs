@@ -10,8 +10,8 @@ use crate::interned::Interned;
 
 use super::kept::Stacked;
 use super::paths::Paths;
-use super::processes::ProcessId;
-use super::sample::RunnerId;
+use super::processes::{ProcessId, Processes, Threads};
+use super::sample::{Runner, RunnerId};
 use super::texts::{TextId, Texts};
 
 /// What disks did, where somebody asked for it ([`Keep::disk`](super::Keep::disk)).
@@ -124,14 +124,26 @@ struct Done<T> {
     tid: u32,
 }
 
-/// Knows whose things are.
-pub(super) trait Owners {
-    /// The id of the process of a thread, as far as the trace knows threads.
-    fn pid(&self, tid: u32, time: Ticks) -> Option<u32>;
-    /// The process with an id.
-    fn process(&mut self, pid: u32, time: Ticks) -> ProcessId;
+/// Knows whose disk I/O and hard faults are.
+pub(super) struct Owners<'a> {
+    pub(super) threads: &'a Threads,
+    pub(super) processes: &'a mut Processes,
+    pub(super) runners: &'a Interned<Runner>,
+}
+
+impl Owners<'_> {
+    /// The process of a thread: the one that has the thread, else the one with this id.
+    fn process(&mut self, tid: u32, pid: u32, time: Ticks) -> ProcessId {
+        let of_thread = || self.threads.pid(self.threads.at(tid, time)?);
+        let pid = if tid == 0 { 0 } else { of_thread().unwrap_or(pid) };
+        self.processes.at(pid, time)
+    }
+
     /// Process and thread of an event.
-    fn of(&self, runner: RunnerId) -> (ProcessId, u32);
+    fn of(&self, runner: RunnerId) -> (ProcessId, u32) {
+        let runner = self.runners.get(runner.0);
+        runner.map_or((ProcessId(u32::MAX), NO_ID), |runner| (runner.process, runner.tid))
+    }
 }
 
 impl Collector {
@@ -156,7 +168,7 @@ impl Collector {
         self,
         requests: &[Stacked<DiskIoInit>],
         paths: &Paths,
-        owners: &mut impl Owners,
+        owners: &mut Owners<'_>,
     ) -> Disk {
         let mut disk = Disk::default();
         let mut files = Interned::default();
@@ -172,10 +184,10 @@ impl Collector {
                 match ([io.tid, Some(tid)].into_iter().flatten().find(|tid| *tid != NO_ID), request) {
                     (Some(by), _) => {
                         let of_header = if by == tid { pid } else { NO_ID };
-                        (owners.process(owners.pid(by, start).unwrap_or(of_header), start), by)
+                        (owners.process(by, of_header, start), by)
                     }
                     (None, Some((_, asked))) => owners.of(asked.runner),
-                    (None, None) => (owners.process(pid, start), NO_ID),
+                    (None, None) => (owners.process(NO_ID, pid, start), NO_ID),
                 };
             disk.operations.push(DiskOperation {
                 kind: io.kind,
@@ -195,7 +207,7 @@ impl Collector {
             let start = read.start.min(end);
             let tid = fault.tid.unwrap_or(tid);
             disk.hard_faults.push(HardFault {
-                process: owners.process(owners.pid(tid, start).unwrap_or(pid), start),
+                process: owners.process(tid, pid, start),
                 tid,
                 start,
                 end,

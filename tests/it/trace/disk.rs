@@ -182,7 +182,8 @@ fn keys_of_files_are_used_again() {
 #[test]
 fn cut_payloads_are_counted_and_old_ones_are_of_no_use() {
     // The header and the least payload of each: bytes, and pointers.
-    let whole: [(fn() -> Event, usize, usize, usize); 8] = [
+    type Least = (fn() -> Event, usize, usize, usize);
+    let whole: [Least; 8] = [
         (|| DiskIo::read(1, 1).file(1).into(), 16, 32, 2),
         (|| DiskIo::write(1, 1).file(1).version(2).into(), 16, 32, 2),
         (|| DiskIo::flush(1, 1).into(), 16, 16, 1),
