@@ -32,7 +32,7 @@ use crate::trace::{Builder, Keep, Trace};
 pub struct Options {
     /// What is measured.
     pub measure: Measure,
-    /// What else is kept of a recording, beside what the measure needs.
+    /// What is kept beside what that needs.
     pub keep: Keep,
     /// The samples to keep.
     pub filter: Filter,
@@ -220,7 +220,7 @@ fn beside(files: &[impl AsRef<Path>]) -> Vec<PathBuf> {
 impl Options {
     /// Lets a builder keep what they ask for. To be called before the first event.
     pub fn prepare(&self, builder: &mut Builder) {
-        let keep = self.measure.keep().and(self.keep);
+        let keep = self.measure.keep().or(self.keep);
         if keep != Keep::default() {
             builder.keep(keep);
         }

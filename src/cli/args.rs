@@ -1,6 +1,7 @@
 //! Command-line arguments, from which help, completions and the man page are made.
 
 mod diff;
+mod disk;
 mod filter;
 mod findings;
 #[cfg(feature = "mcp")]
@@ -25,6 +26,7 @@ use etwprof::profile::Matcher;
 
 use super::time;
 pub(crate) use diff::{Diff, DiffFormat, DiffSort};
+pub(crate) use disk::{Disk, Interrupts, Period};
 pub(crate) use filter::{Category, During, Filter, Processes, Samples};
 pub(crate) use findings::Findings;
 #[cfg(feature = "mcp")]
@@ -111,6 +113,10 @@ pub(crate) enum Command {
     Waits(Box<WorstWaits>),
     /// Show what threads did over time: ran, were ready, were blocked, paused for a collection
     Timeline(Box<Timeline>),
+    /// Show disk I/O and hard faults by file, process, thread or disk: how often, how much, how long
+    Disk(Box<Disk>),
+    /// Show which drivers interrupted the processors, how often and for how long: ISRs and DPCs
+    Interrupts(Box<Interrupts>),
     /// Show what changed between two recordings; fail if functions got slower
     Diff(Box<Diff>),
     /// Show what stands out in a recording, with evidence and advice

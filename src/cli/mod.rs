@@ -8,6 +8,7 @@ mod candidates;
 mod choose;
 mod convert;
 mod diff;
+mod disk;
 mod events;
 mod findings;
 mod generate;
@@ -68,6 +69,8 @@ pub(crate) fn main() -> ExitCode {
                 | Command::Threads(_)
                 | Command::Waits(_)
                 | Command::Timeline(_)
+                | Command::Disk(_)
+                | Command::Interrupts(_)
                 | Command::Diff(_)
                 | Command::Findings(_)
                 | Command::Gc(_)
@@ -116,6 +119,8 @@ fn dispatch(args: Args) -> anyhow::Result<()> {
         Some(Command::Threads(threads)) => waits::threads(&threads, quiet),
         Some(Command::Waits(worst)) => waits::worst(&worst, quiet),
         Some(Command::Timeline(timeline)) => timeline::run(&timeline, quiet),
+        Some(Command::Disk(disk)) => disk::disk(&disk, quiet),
+        Some(Command::Interrupts(interrupts)) => disk::interrupts(&interrupts, quiet),
         Some(Command::Diff(diff)) => diff::run(&diff, quiet),
         Some(Command::Findings(findings)) => findings::run(&findings, quiet),
         Some(Command::Gc(gc)) => runtimes::gc(&gc.asked, quiet),

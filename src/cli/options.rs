@@ -87,8 +87,7 @@ impl args::Limits {
         let symbols = symbols.map(|symbols| SymbolOptions { min_share, lines: detail.lines, ..symbols });
         let (trusted, repair, addresses) = (self.no_limit, self.repair_stacks, detail.addresses);
         let (jobs, memory) = (self.jobs, self.max_memory);
-        let measure = Measure::default();
-        let keep = Keep::default();
+        let (measure, keep) = (Measure::default(), Keep::default());
         Options { measure, keep, filter, symbols, trusted, repair, addresses, jobs, memory }
     }
 }

@@ -27,7 +27,7 @@ impl args::Table {
     }
 
     /// How many rows are shown at most.
-    fn most(&self) -> usize {
+    pub(super) fn most(&self) -> usize {
         if self.rows == 0 { usize::MAX } else { self.rows }
     }
 }

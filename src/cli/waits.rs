@@ -7,7 +7,7 @@ use etwprof::profile::Detail;
 use etwprof::profile::{Filter, Measure, Measured};
 use etwprof::report::{Spelling, thread_times, waits};
 use etwprof::trace::waits::{Wait, Waits};
-use etwprof::trace::{Runner, Trace};
+use etwprof::trace::{Keep, Runner, Trace};
 use etwprof::{Analysis, Options};
 
 use super::options::{check_switches, warn_of_stacks};
@@ -46,7 +46,9 @@ pub(super) fn worst(args: &args::WorstWaits, quiet: bool) -> Result<()> {
     let whole = Filter { from: None, to: None, ..filter.clone() };
     let options = args.limits.options(whole, args.symbols.options(quiet)?, detail);
     let measure = Measure { what: Measured::Blocked, wakers: true, ..Measure::default() };
-    let analysis = load::analysis(&args.files, &Options { measure, ..options }, quiet)?;
+    // Disk I/O and hard faults may be what threads waited for.
+    let keep = Keep { disk: true, ..Keep::default() };
+    let analysis = load::analysis(&args.files, &Options { measure, keep, ..options }, quiet)?;
     load::warn(&analysis);
     let (all, keeps) = chosen(&analysis, &filter, quiet)?;
     if !quiet {

@@ -1,11 +1,11 @@
 //! Which samples are kept by what the trace says of them, and the account of those that are not.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use serde::Serialize;
 
 use crate::event::Ticks;
-use crate::trace::{self, Context, Parts, Process, Runner, RunnerId, Trace};
+use crate::trace::{self, Context, InterruptSpan, Parts, Process, Runner, RunnerId, Trace};
 
 use super::during::{During, Moments};
 use super::frame::Remark;
@@ -218,6 +218,19 @@ impl Filter {
                 && self.names_thread(trace, runner)
         };
         runners.iter().map(keeps).collect()
+    }
+
+    /// Its time, on the clock of `trace`.
+    pub fn period(&self, trace: &Trace) -> Range<Ticks> {
+        let from = self.from.map_or(Ticks(i64::MIN), |from| from.at(trace));
+        from..self.to.map_or(Ticks(i64::MAX), |to| to.at(trace))
+    }
+
+    /// The DPCs and interrupts that end in its time, on its processors. Whose threads they interrupt does not matter.
+    pub fn interrupts<'t>(&'t self, trace: &'t Trace) -> impl Iterator<Item = &'t InterruptSpan> {
+        let period = self.period(trace);
+        let on_cpu = |cpu: u16| self.cpus.is_empty() || self.cpus.iter().any(|cpus| cpus.contains(&cpu));
+        trace.interrupts.iter().filter(move |span| period.contains(&span.end) && on_cpu(span.processor))
     }
 
     fn names_thread(&self, trace: &Trace, runner: &trace::Runner) -> bool {

@@ -1,8 +1,9 @@
 //! What is measured of a recording, and the samples of it: CPU samples, or the times in which threads waited.
 
 use crate::clock::Ticks;
+use crate::events::kernel::InterruptKind;
 use crate::trace::waits::{Span, State, Waits};
-use crate::trace::{Context, Keep, RunnerId, Sample, StackId, Trace};
+use crate::trace::{Context, InterruptSpan, Keep, RunnerId, Sample, StackId, Trace};
 
 use super::filter::{Balance, Filter};
 use super::frame::Remark;
@@ -30,7 +31,9 @@ pub enum Measured {
     Blocked,
     /// Times in which a thread could run and had no processor, with the same stack.
     Ready,
-    /// All three. What is no CPU time stands below a remark.
+    /// Times in which DPCs and interrupts ran, each with its routine alone.
+    Interrupts,
+    /// CPU, blocked and ready time. What is no CPU time stands below a remark.
     Wall,
 }
 
@@ -42,6 +45,7 @@ impl Measured {
             Measured::Blocked => Metric::BLOCKED,
             Measured::Ready => Metric::READY,
             Measured::Wall => Metric::WALL,
+            Measured::Interrupts => Metric::INTERRUPTS,
         }
     }
 
@@ -57,8 +61,9 @@ impl Measured {
 impl Measure {
     /// The events that must be kept for it.
     pub fn keep(&self) -> Keep {
-        let waits = self.what != Measured::Cpu;
-        Keep { switches: waits, readied: waits, ..Keep::default() }
+        let interrupts = self.what == Measured::Interrupts;
+        let waits = self.what != Measured::Cpu && !interrupts;
+        Keep { switches: waits, readied: waits, interrupts, ..Keep::default() }
     }
 }
 
@@ -117,6 +122,12 @@ pub(super) fn samples(
     if measure.what == Measured::Cpu {
         return filter.apply(trace, |sample| keep(Dot::of(sample)));
     }
+    if measure.what == Measured::Interrupts {
+        let dots = of_interrupts(trace, filter);
+        let total = dots.len() as u64;
+        dots.into_iter().for_each(keep);
+        return Balance { total, kept: total, ..Balance::default() };
+    }
     let mut dots = Vec::new();
     let mut balance = Balance::default();
     if measure.what == Measured::Wall {
@@ -127,6 +138,27 @@ pub(super) fn samples(
     dots.sort_by_key(|dot| dot.time);
     dots.into_iter().for_each(keep);
     balance
+}
+
+/// DPCs and interrupts, by when they ended. Whose threads they interrupted does not matter.
+fn of_interrupts(trace: &Trace, filter: &Filter) -> Vec<Dot> {
+    let dot = |span: &InterruptSpan| Dot {
+        time: span.end,
+        // Even the shortest took some time.
+        value: (trace.clock.nanoseconds_in(span.own_ticks()) / 100).max(1),
+        runner: RunnerId(u32::MAX),
+        stack: StackId(u32::MAX),
+        address: Some(span.routine),
+        processor: span.processor,
+        context: match span.kind {
+            InterruptKind::Isr { .. } | InterruptKind::MessageIsr { .. } => Context::Isr,
+            _ => Context::Dpc,
+        },
+        count: 1,
+        mark: None,
+        waker: None,
+    };
+    filter.interrupts(trace).map(dot).collect()
 }
 
 /// The times in which threads waited, as far as they are between the moments of the filter.

@@ -49,6 +49,9 @@ impl Metric {
     /// All time of threads: CPU time, blocked and ready time.
     pub const WALL: Metric = Metric::time("wall time", "samples and waits");
 
+    /// The time in which DPCs and interrupts ran.
+    pub const INTERRUPTS: Metric = Metric::time("interrupt time", "interrupts");
+
     /// The metric of time with this name.
     pub fn of_time(name: &str) -> Option<Metric> {
         [Metric::CPU, Metric::BLOCKED, Metric::READY, Metric::WALL]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::prefix_tree::{NodeId, PrefixTree};
 use crate::symbols::RawName;
+use crate::trace::Place;
 
 use super::frame::{Entry, Frame, FrameId, Function, FunctionId, Remark};
 use super::stack::{Site, SiteId};
@@ -182,6 +183,14 @@ impl Stacks {
     /// The frames at a site, from the innermost on.
     pub(super) fn frames_at(&self, site: SiteId) -> impl Iterator<Item = FrameId> {
         self.chain(site).into_iter().flat_map(|chain| self.chains.path(chain))
+    }
+
+    /// Each place with the frame of the function whose code it is.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (Place, FrameId)> {
+        self.sites.iter().filter_map(|(site, chain)| match site {
+            Site::Code(place) => Some((*place, self.chains.path((*chain)?).last()?)),
+            Site::Remark(_) | Site::Waker(_) => None,
+        })
     }
 
     fn chain(&self, site: SiteId) -> Option<NodeId> {

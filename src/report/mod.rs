@@ -8,6 +8,7 @@ pub mod console;
 #[cfg(feature = "live")]
 pub mod diagnosis;
 pub mod diff;
+pub mod disk;
 pub mod events;
 pub mod findings;
 pub mod flamegraph;
@@ -16,6 +17,7 @@ pub mod format;
 pub mod gc;
 mod grid;
 pub mod info;
+pub mod interrupts;
 pub mod jit;
 mod label;
 pub mod lines;

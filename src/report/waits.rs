@@ -6,16 +6,16 @@ use std::io::{self, Write};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::events::kernel::ReadyThread;
+use crate::events::kernel::{DiskIoKind, ReadyThread};
 use crate::prefix_tree::NodeId;
 use crate::profile::{Entry, FrameId, Profile};
-use crate::trace::Stacked;
-use crate::trace::waits::{Chain, ChainEnd, Link, State, ThreadTimes, Wait, Waits};
+use crate::trace::waits::{Cause, Causes, Chain, ChainEnd, Link, State, ThreadTimes, Wait, Waits};
+use crate::trace::{Stacked, Trace};
 
 use super::narrow::narrow;
 use super::spelling::Spelling;
 use super::table::grid_rest;
-use super::text::{count, duration, json, one_line};
+use super::text::{bytes, count, duration, json, one_line};
 use super::thread_times::thread_text;
 
 /// Waits, the longest first.
@@ -41,6 +41,8 @@ pub struct Row {
     pub reason: Option<&'static str>,
     /// Where it had gone to sleep, the innermost function first; empty where the recording does not say.
     pub stack: Vec<String>,
+    /// The disk I/O or hard fault that it was for, as far as their events show it.
+    pub cause: Option<CauseRow>,
     /// How long of all it was ready and had no processor.
     pub ready_ns: i64,
     /// Who made it ready; `None` where the recording does not say.
@@ -49,6 +51,79 @@ pub struct Row {
     pub chain: Vec<Step>,
     /// How the chain ends: `filled`, `interrupt`, `no_event`, `unknown`, `cycle`, `too_long`.
     pub chain_end: &'static str,
+}
+
+/// What a wait was for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CauseRow {
+    /// `disk_read`, `disk_write`, `disk_flush` or `hard_fault`.
+    pub kind: &'static str,
+    /// The file; `None` where no event names it.
+    pub file: Option<String>,
+    /// Bytes that were read or written.
+    pub bytes: u64,
+    /// The number of the disk; `None` of a hard fault whose read another thread had asked for.
+    pub disk: Option<u32>,
+    /// When the thread had asked for it, or touched the page, in ns since the first record.
+    pub start_ns: i64,
+    /// How long it took from then on.
+    pub duration_ns: i64,
+    /// How long the disk worked on it.
+    pub service_ns: Option<i64>,
+}
+
+impl CauseRow {
+    fn new(trace: &Trace, cause: Cause) -> Option<CauseRow> {
+        let disk = &trace.disk;
+        let clock = &trace.clock;
+        let operation = match cause {
+            Cause::DiskIo(operation) => Some(operation),
+            Cause::HardFault { operation, .. } => operation,
+        };
+        let operation = operation.and_then(|operation| disk.operations.get(operation as usize));
+        let of = |kind, file, bytes: u32, start, ticks| CauseRow {
+            kind,
+            file: disk.path(file).map(str::to_owned),
+            bytes: u64::from(bytes),
+            disk: operation.map(|one| one.disk),
+            start_ns: clock.nanoseconds(start),
+            duration_ns: clock.nanoseconds_in(ticks),
+            service_ns: operation.map(|one| clock.nanoseconds_in(one.service)),
+        };
+        match cause {
+            Cause::HardFault { fault, .. } => {
+                let one = disk.hard_faults.get(fault as usize)?;
+                Some(of("hard_fault", one.file, one.bytes, one.start, one.ticks()))
+            }
+            Cause::DiskIo(_) => {
+                let one = operation?;
+                let kind = match one.kind {
+                    DiskIoKind::Read => "disk_read",
+                    DiskIoKind::Write => "disk_write",
+                    DiskIoKind::Flush => "disk_flush",
+                };
+                Some(of(kind, one.file, one.bytes, one.start, one.ticks()))
+            }
+        }
+    }
+
+    /// `a disk read of 64.0 KiB, C:\orders.db: 6.992 ms`.
+    fn text(&self, time: &impl Fn(i64) -> String) -> String {
+        let what = match self.kind {
+            "disk_read" => format!("a disk read of {}", bytes(self.bytes)),
+            "disk_write" => format!("a disk write of {}", bytes(self.bytes)),
+            "disk_flush" => "a flush of a disk".to_owned(),
+            _ => format!("a hard fault, {} from disk", bytes(self.bytes)),
+        };
+        let file = self.file.as_ref().map(|file| format!(", {file}")).unwrap_or_default();
+        let service = match self.service_ns {
+            Some(service) if service < self.duration_ns => {
+                format!(", of which the disk worked on it for {}", time(service))
+            }
+            _ => String::new(),
+        };
+        format!("for {what}{file}: {}{service}", time(self.duration_ns))
+    }
 }
 
 /// A thread.
@@ -111,9 +186,11 @@ impl WorstWaits {
             .iter()
             .filter_map(|sample| Some(((waits.thread_of(sample.runner)?, sample.time), sample.stack)))
             .collect();
+        let causes = Causes::new(&profile.trace);
         let row = |(index, wait): (usize, Wait)| {
             let stack = stacks.get(&(index, wait.blocked.start)).copied();
-            Row::new(profile, spelling, waits, index, &wait, stack)
+            let cause = waits.threads.get(index).and_then(|thread| causes.of(thread, &wait));
+            Row::new(profile, spelling, waits, (index, cause), &wait, stack)
         };
         WorstWaits { waits: all.into_iter().map(row).collect(), left_out }
     }
@@ -124,7 +201,7 @@ impl Row {
         profile: &Profile,
         spelling: &Spelling<'_>,
         waits: &Waits,
-        index: usize,
+        (index, cause): (usize, Option<Cause>),
         wait: &Wait,
         stack: Option<NodeId>,
     ) -> Row {
@@ -154,6 +231,7 @@ impl Row {
             start_ns: ns(wait.blocked.start),
             duration_ns: ns(wait.end()) - ns(wait.blocked.start),
             reason: wait.blocked.reason(&trace.kept).and_then(|reason| reason.name()),
+            cause: cause.and_then(|cause| CauseRow::new(trace, cause)),
             ready_ns: ns(wait.end()) - ns(wait.blocked.end),
             readied_by: wait.blocked.readied_by(&trace.kept).map(readied),
             stack: texts(own),
@@ -219,6 +297,9 @@ pub fn write_rows(out: &mut impl Write, worst: &WorstWaits, width: Option<usize>
             row.start_ns as f64 / 1e9,
             one_line(&row.thread.text())
         )?;
+        if let Some(cause) = &row.cause {
+            writeln!(out, "{}", line(&cause.text(&time), 2))?;
+        }
         write_stack(out, "waited in", &row.stack, &line)?;
         match &row.readied_by {
             None => {}

@@ -2,7 +2,7 @@
 
 use crate::clock::Ticks;
 use crate::event::{Event, NO_ID, Pointer};
-use crate::events::kernel::{self, ContextSwitch, CounterSample, PageFault, ReadyThread};
+use crate::events::kernel::{self, ContextSwitch, CounterSample, DiskIoInit, PageFault, ReadyThread};
 use crate::origin::KernelSpace;
 use crate::prefix_tree::NodeId;
 
@@ -20,20 +20,28 @@ pub struct Keep {
     pub counted: bool,
     /// Page faults: [`Kept::faults`](super::Kept::faults).
     pub faults: bool,
+    /// Disk I/O, hard faults, and the names of files: [`Trace::disk`](super::Trace::disk), with the stacks of requests in
+    /// [`Kept::disk_requests`](super::Kept::disk_requests).
+    pub disk: bool,
+    /// DPCs and interrupts: [`Trace::interrupts`](super::Trace::interrupts).
+    pub interrupts: bool,
 }
 
 impl Keep {
     /// Everything.
-    pub const ALL: Keep = Keep { switches: true, readied: true, counted: true, faults: true };
+    pub const ALL: Keep =
+        Keep { switches: true, readied: true, counted: true, faults: true, disk: true, interrupts: true };
 
-    /// What either of both keeps.
+    /// What either asks for.
     #[must_use]
-    pub fn and(self, also: Keep) -> Keep {
+    pub fn or(self, other: Keep) -> Keep {
         Keep {
-            switches: self.switches || also.switches,
-            readied: self.readied || also.readied,
-            counted: self.counted || also.counted,
-            faults: self.faults || also.faults,
+            switches: self.switches || other.switches,
+            readied: self.readied || other.readied,
+            counted: self.counted || other.counted,
+            faults: self.faults || other.faults,
+            disk: self.disk || other.disk,
+            interrupts: self.interrupts || other.interrupts,
         }
     }
 
@@ -43,6 +51,7 @@ impl Keep {
             Fact::Ready(_) => self.readied,
             Fact::Counter(_) => self.counted,
             Fact::Fault(_) => self.faults,
+            Fact::Disk(_) => self.disk,
         }
     }
 }
@@ -54,6 +63,7 @@ pub(super) enum Fact {
     Ready(ReadyThread),
     Counter(CounterSample),
     Fault(PageFault),
+    Disk(DiskIoInit),
 }
 
 /// An event other than a CPU sample.
@@ -72,6 +82,8 @@ impl Other {
             Fact::Fault(fault) => fault.tid.unwrap_or(event.tid),
             // The payload names the thread that was made ready.
             Fact::Ready(_) => event.tid,
+            // A driver may ask for a thread that is not the one that runs.
+            Fact::Disk(_) => event.tid,
         };
         Other { fact, tid }
     }
@@ -81,7 +93,7 @@ impl Other {
         match self.fact {
             Fact::Switch(switch) => Some(switch.old_tid),
             Fact::Ready(ready) => Some(ready.tid),
-            Fact::Counter(_) | Fact::Fault(_) => None,
+            Fact::Counter(_) | Fact::Fault(_) | Fact::Disk(_) => None,
         }
     }
 }
@@ -130,7 +142,7 @@ impl Owner for Other {
         match self.fact {
             Fact::Counter(sample) => Some(sample.address),
             // The stack begins in the kernel, at the code that writes the event.
-            Fact::Switch(_) | Fact::Ready(_) | Fact::Fault(_) => None,
+            Fact::Switch(_) | Fact::Ready(_) | Fact::Fault(_) | Fact::Disk(_) => None,
         }
     }
 

@@ -22,8 +22,10 @@ use super::accounting::Lost;
 use super::awaiting::{Awaiting, Fact, Keep, Owner};
 use super::code::Collector;
 use super::digest::{Buffers, Digest, Item, Worker, may_own_stack};
+use super::disk;
 use super::gc;
 use super::images::Images;
+use super::interrupts;
 use super::inventory::Before;
 use super::join::Join;
 use super::kept::{CounterSource, Kept};
@@ -45,6 +47,9 @@ pub struct Builder {
     pub(super) images: Images,
     code: Collector,
     managed: gc::Collector,
+    disk: disk::Collector,
+    interrupts: interrupts::Collector,
+    keep: Keep,
     join: Join,
     /// Each sampling interval in 100 ns, with the number of samples before it.
     intervals: Vec<(usize, u32)>,
@@ -128,6 +133,9 @@ impl Builder {
             threads: Threads::new(early),
             code: Collector::default(),
             managed: gc::Collector::default(),
+            disk: disk::Collector::default(),
+            interrupts: interrupts::Collector::default(),
+            keep: Keep::default(),
             join: Join::new(origin.kernel),
             intervals: origin.interval.map(|interval| (0, interval)).into_iter().collect(),
             sources: BTreeMap::new(),
@@ -156,6 +164,7 @@ impl Builder {
 
     /// Keeps these events with their stacks, too. To be called before the first event.
     pub fn keep(&mut self, keep: Keep) {
+        self.keep = keep;
         self.join.keep(keep);
     }
 
@@ -236,7 +245,25 @@ impl Builder {
             Kernel::StackWalk(walk) => self.join.stack_walk(walk, event),
             Kernel::ContextSwitch(switch) => self.join.other(Fact::Switch(*switch), event),
             Kernel::ReadyThread(ready) => self.join.other(Fact::Ready(*ready), event),
-            Kernel::PageFault(fault) => self.join.other(Fact::Fault(*fault), event),
+            Kernel::PageFault(fault) => {
+                if self.keep.disk {
+                    self.disk.fault(*fault, event);
+                }
+                self.join.other(Fact::Fault(*fault), event);
+            }
+            Kernel::DiskIoInit(request) => self.join.other(Fact::Disk(*request), event),
+            Kernel::DiskIo(io) => {
+                if self.keep.disk {
+                    self.disk.operation(*io, event);
+                }
+                self.join.note(event.time, event.tid);
+            }
+            Kernel::FileName(name) => {
+                if self.keep.disk {
+                    self.disk.name(name, event.time);
+                }
+                self.join.note(event.time, event.tid);
+            }
             Kernel::CounterSample(sample) => {
                 self.counter_samples += 1;
                 self.join.other(Fact::Counter(*sample), event);
@@ -309,9 +336,13 @@ impl Builder {
                 }
                 self.join.note(event.time, event.tid);
             }
-            Kernel::Interrupt(_) | Kernel::ProfileInterval(_) => {
+            Kernel::Interrupt(interrupt) => {
+                if self.keep.interrupts {
+                    self.interrupts.take(*interrupt, event.time, event.processor);
+                }
                 self.join.note(event.time, event.tid);
             }
+            Kernel::ProfileInterval(_) => self.join.note(event.time, event.tid),
         }
     }
 
@@ -417,6 +448,11 @@ impl Builder {
                 kept.take(&raw, runner, other, StackId(stacks.number(stack)));
             }
         }
+        let disk = self.disk.finish(
+            &kept.disk_requests,
+            &self.paths,
+            &mut disk::Owners { threads: &self.threads, processes: &mut self.processes, runners: &runners },
+        );
         let lost = Lost {
             orphan_stacks: self.join.orphans,
             undefined_stack_keys: self.join.undefined_keys(),
@@ -440,6 +476,8 @@ impl Builder {
             samples,
             merged,
             kept,
+            disk,
+            interrupts: self.interrupts.finish(),
             counter_samples: self.counter_samples,
             counter_sources: self.sources,
             idle,

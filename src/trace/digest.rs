@@ -10,8 +10,9 @@ use crate::event::{Event, Kind, NO_ID, Pointer};
 use crate::events::kernel::{Frames, Sample, StackWalk};
 use crate::guid::Guid;
 use crate::guids::{
-    CLR, CLR_RUNDOWN, IMAGE, IMAGE_ID, JSCRIPT, KERNEL_EVENT_TRACING, LOST_EVENT, META_DATA, PAGE_FAULT,
-    PERF_INFO, PROCESS, STACK_WALK, SYS_CONFIG, SYSTEM_CONFIG, THREAD, WIN_SAT, hook_task,
+    CLR, CLR_RUNDOWN, DISK_IO, FILE_IO, IMAGE, IMAGE_ID, JSCRIPT, KERNEL_EVENT_TRACING, LOST_EVENT,
+    META_DATA, PAGE_FAULT, PERF_INFO, PROCESS, STACK_WALK, SYS_CONFIG, SYSTEM_CONFIG, THREAD, WIN_SAT,
+    hook_task,
 };
 use crate::origin::KernelSpace;
 use crate::prefix_tree::{NodeId, PrefixTree};
@@ -146,8 +147,8 @@ fn class(provider: Guid, opcode: u8, keep: Keep) -> Class {
     let unless_kept = |kept: bool, class| if kept { Class::Left } else { class };
     match (provider, opcode) {
         (PERF_INFO, 46) => Class::Sample,
-        (PERF_INFO, 66 | 68 | 69) => Class::Note { bytes: 8, pointers: 1 },
-        (PERF_INFO, 50 | 67) => Class::Note { bytes: 8 + 3, pointers: 1 },
+        (PERF_INFO, 66 | 68 | 69) => unless_kept(keep.interrupts, Class::Note { bytes: 8, pointers: 1 }),
+        (PERF_INFO, 50 | 67) => unless_kept(keep.interrupts, Class::Note { bytes: 8 + 3, pointers: 1 }),
         (PERF_INFO, 47 | 72..=74) => Class::Left,
         (STACK_WALK, 32) => Class::Stack,
         (STACK_WALK, 34..=38) => Class::Left,
@@ -155,7 +156,11 @@ fn class(provider: Guid, opcode: u8, keep: Keep) -> Class {
         (THREAD, 50) => unless_kept(keep.readied, Class::Note { bytes: 7, pointers: 0 }),
         (THREAD, 1..=4 | 72) => Class::Left,
         (PAGE_FAULT, 10..=15) => unless_kept(keep.faults, Class::Note { bytes: 0, pointers: 2 }),
-        (PAGE_FAULT, 32) => unless_kept(keep.faults, Class::Note { bytes: 24, pointers: 2 }),
+        (PAGE_FAULT, 32) => unless_kept(keep.faults || keep.disk, Class::Note { bytes: 24, pointers: 2 }),
+        (DISK_IO, 10 | 11) => unless_kept(keep.disk, Class::Note { bytes: 32, pointers: 2 }),
+        (DISK_IO, 14) => unless_kept(keep.disk, Class::Note { bytes: 16, pointers: 1 }),
+        (DISK_IO, 12 | 13 | 15) => unless_kept(keep.disk, Class::Note { bytes: 0, pointers: 1 }),
+        (FILE_IO, 0 | 32 | 35 | 36) => unless_kept(keep.disk, Class::Note { bytes: 0, pointers: 1 }),
         (PROCESS | IMAGE | IMAGE_ID | SYSTEM_CONFIG | SYS_CONFIG | LOST_EVENT, _) => Class::Left,
         _ if may_own_stack(provider) => Class::Note { bytes: 0, pointers: 0 },
         _ => Class::Nothing,

@@ -1,7 +1,7 @@
 //! Events that are kept beside the CPU samples, each with its stack.
 
 use crate::clock::Ticks;
-use crate::events::kernel::{ContextSwitch, CounterSample, PageFault, ReadyThread};
+use crate::events::kernel::{ContextSwitch, CounterSample, DiskIoInit, PageFault, ReadyThread};
 
 use super::awaiting::{Awaiting, Fact, Other};
 use super::sample::{RunnerId, StackId};
@@ -19,6 +19,8 @@ pub struct Kept {
     pub counted: Vec<Stacked<CounterSample>>,
     /// Page faults.
     pub faults: Vec<Stacked<PageFault>>,
+    /// What disks were asked for. Runner and stack are of the thread that ran then.
+    pub disk_requests: Vec<Stacked<DiskIoInit>>,
 }
 
 /// An event of a thread, with its stack.
@@ -69,6 +71,9 @@ impl Kept {
                 self.counted.push(Stacked { time, runner, other, stack, processor, fact });
             }
             Fact::Fault(fact) => self.faults.push(Stacked { time, runner, other, stack, processor, fact }),
+            Fact::Disk(fact) => {
+                self.disk_requests.push(Stacked { time, runner, other, stack, processor, fact });
+            }
         }
     }
 }

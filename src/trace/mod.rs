@@ -9,10 +9,12 @@ mod awaiting;
 mod builder;
 pub mod code;
 pub mod digest;
+mod disk;
 mod families;
 mod gc;
 mod idle;
 mod images;
+mod interrupts;
 mod inventory;
 mod jit;
 mod join;
@@ -44,9 +46,11 @@ pub use accounting::Lost;
 pub use awaiting::Keep;
 pub use builder::Builder;
 pub use code::Code;
+pub use disk::{Disk, DiskOperation, HardFault};
 pub use gc::{Allocated, Collection, Managed, Pause, Thrown};
 pub use idle::Idle;
 pub use images::{Module, ModuleId, PdbId};
+pub use interrupts::InterruptSpan;
 pub use inventory::Before;
 pub use jit::Compilation;
 pub use kept::{CounterSource, Kept, Stacked};
@@ -91,6 +95,10 @@ pub struct Trace {
     pub samples: Vec<Sample>,
     /// Events of other kinds that were asked for ([`Builder::keep`]), with their stacks.
     pub kept: Kept,
+    /// What disks did and which pages were read, where that was asked for ([`Keep::disk`]).
+    pub disk: Disk,
+    /// When DPCs and interrupts ran, in the order of their ends, where that was asked for ([`Keep::interrupts`]).
+    pub interrupts: Vec<InterruptSpan>,
     /// Samples of performance counters, kept or not. They are no CPU samples, and no other count has them.
     pub counter_samples: u64,
     /// What was counted, by the number of the source.

@@ -21,6 +21,7 @@ mod cli {
     mod choosing;
     mod commands;
     mod diff;
+    mod disk;
     mod formats;
     #[cfg(feature = "mcp")]
     mod mcp;
@@ -116,8 +117,10 @@ mod symbols {
 mod trace {
     mod broken;
     mod digest;
+    mod disk;
     mod frames;
     mod images;
+    mod interrupts;
     mod join;
     mod kept;
     mod lifetimes;

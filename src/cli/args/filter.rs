@@ -164,7 +164,7 @@ impl Category {
 }
 
 /// `3` or `0-3`.
-fn processors(text: &str) -> Result<RangeInclusive<u16>, String> {
+pub(super) fn processors(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let range = first.parse().ok().zip(last.parse().ok()).map(|(first, last)| first..=last);
     range.filter(|range| !range.is_empty()).ok_or_else(|| "expected processors such as 0 or 0-3,7".to_owned())

@@ -20,7 +20,7 @@ pub(super) struct Tool {
 }
 
 /// All of them.
-pub(super) const TOOLS: [Tool; 14] = [
+pub(super) const TOOLS: [Tool; 16] = [
     Tool {
         name: "open",
         command: "info",
@@ -120,6 +120,22 @@ pub(super) const TOOLS: [Tool; 14] = [
         command: "timeline",
         about: "What threads and processes did in equal slots of time: CPU by samples, running, ready and blocked by context \
                 switches, and pauses for garbage collections.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "disk",
+        command: "disk",
+        about: "Disk I/O and hard faults by file, process, thread, disk or kind: how often, how many bytes, how long. Only for \
+                recordings with disk events.",
+        always: &["--json"],
+        text: None,
+    },
+    Tool {
+        name: "interrupts",
+        command: "interrupts",
+        about: "Interrupts and DPCs by driver routine, module, processor or kind: how many, how long, the longest. Only for \
+                recordings with these events.",
         always: &["--json"],
         text: None,
     },

@@ -4,6 +4,8 @@
 //! here is read as the newest known, its tail left alone.
 
 mod block;
+mod disk_io;
+mod file_io;
 mod image;
 mod page_fault;
 mod perf_info;
@@ -14,8 +16,10 @@ mod thread;
 mod wait_reason;
 
 pub use block::sid_text;
+pub use disk_io::{DiskIo, DiskIoInit, DiskIoKind};
+pub use file_io::{FileName, Naming};
 pub use image::{Image, ImageId};
-pub use page_fault::{FaultKind, PageFault};
+pub use page_fault::{FaultKind, FaultRead, PageFault};
 pub use perf_info::{CounterSample, Interrupt, InterruptKind, ProfileInterval, Sample};
 pub use process::Process;
 pub use stack_walk::{Frames, StackWalk, own_stack};
@@ -26,8 +30,8 @@ pub use wait_reason::{Leaving, WaitReason};
 use crate::event::Event;
 
 use crate::guids::{
-    IMAGE, IMAGE_ID, LOST_EVENT, PAGE_FAULT, PERF_INFO, PROCESS, STACK_WALK, SYS_CONFIG, SYSTEM_CONFIG,
-    THREAD,
+    DISK_IO, FILE_IO, IMAGE, IMAGE_ID, LOST_EVENT, PAGE_FAULT, PERF_INFO, PROCESS, STACK_WALK, SYS_CONFIG,
+    SYSTEM_CONFIG, THREAD,
 };
 
 /// What a record says of a process, thread or image.
@@ -74,6 +78,12 @@ pub enum Kernel<'a> {
     ProfileInterval(ProfileInterval<'a>),
     /// A DPC or interrupt.
     Interrupt(Interrupt),
+    /// A disk has done what it was asked for.
+    DiskIo(DiskIo),
+    /// A disk is asked for something.
+    DiskIoInit(DiskIoInit),
+    /// The name of a file.
+    FileName(FileName<'a>),
     /// A stack, or a part of how one is told.
     StackWalk(StackWalk<'a>),
     /// The machine's processors.
@@ -118,6 +128,9 @@ pub(super) fn decode<'a>(event: &Event<'a>) -> Option<Option<Kernel<'a>>> {
         (LOST_EVENT, 32) => Some(Kernel::Lost(Lost::Event)),
         (LOST_EVENT, 33) => Some(Kernel::Lost(Lost::Buffer)),
         (LOST_EVENT, 34) => Some(Kernel::Lost(Lost::File)),
+        (DISK_IO, 12 | 13 | 15) => disk_io::decode_init(event)?.map(Kernel::DiskIoInit),
+        (DISK_IO, _) => disk_io::decode(event)?.map(Kernel::DiskIo),
+        (FILE_IO, _) => file_io::decode(event)?.map(Kernel::FileName),
         _ => None,
     })
 }

@@ -15,7 +15,9 @@ use crate::etl::Recording;
 use crate::event::Ticks;
 use crate::events::clr::Sku;
 use crate::profile::{Balance, Category, Cut, Profile, Resolution, Unresolved};
+use crate::report::disk::Sums;
 use crate::report::findings::Findings;
+use crate::report::interrupts;
 use crate::report::{json, time_of_day, time_zone};
 use crate::symbols::resolver::{ModuleReport, Symbols};
 use crate::trace::code::Host;
@@ -50,6 +52,10 @@ pub struct Info {
     pub samples: SamplesInfo,
     /// The sampling intervals of the samples, in 100 ns, by how many samples ran at each.
     pub sampling_intervals: Vec<IntervalInfo>,
+    /// What disks did and which pages were read, whatever samples are kept; `null` without any.
+    pub disk: Option<Sums>,
+    /// DPCs and interrupts by their kinds, whatever samples are kept.
+    pub interrupts: Vec<interrupts::Row>,
     /// How far the recording can be trusted, and what stands out.
     #[serde(flatten)]
     pub findings: Findings,
@@ -306,6 +312,8 @@ impl Info {
                 merged: trace.merged,
             },
             sampling_intervals: intervals(trace),
+            disk: (!trace.disk.is_empty()).then(|| Sums::of(trace)),
+            interrupts: interrupts::by_kind(trace),
             findings: Findings::of(profile, symbols),
             lost: trace.lost.clone(),
             damaged: damage

@@ -6,6 +6,7 @@ use crate::clock::ClockKind;
 use crate::events::clr::Sku;
 use crate::profile::Unresolved;
 use crate::report::account;
+use crate::report::interrupts;
 use crate::report::strip::blocks;
 use crate::report::text::merged_samples;
 use crate::report::{bytes, count, cut_stacks, duration, filtered_out, one_line};
@@ -38,6 +39,12 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     row(out, "clock", &format!("{}, {} Hz", clock_name(info.clock.kind), count(info.clock.frequency)))?;
     row(out, "events", &count(info.events.total))?;
     samples(out, info)?;
+    if let Some(disk) = &info.disk {
+        row(out, "disk", &format!("{} (`etwprof disk` lists them)", disk.text()))?;
+    }
+    if !info.interrupts.is_empty() {
+        row(out, "DPCs, ISRs", &interrupts::text_of(&info.interrupts))?;
+    }
     losses(out, info)?;
     row(out, "quality", &info.findings.quality_text())?;
     findings(out, info)?;

@@ -15,6 +15,7 @@
 //!   what was believed of both.
 
 mod build;
+mod cause;
 mod chain;
 
 use crate::clock::Ticks;
@@ -25,6 +26,7 @@ use super::{Kept, Stacked, Trace};
 use crate::event::NO_ID;
 use crate::events::kernel::{ContextSwitch, ReadyThread, WaitReason};
 
+pub use cause::{Cause, Causes};
 pub use chain::{Chain, ChainEnd, Link};
 
 /// What a thread did.

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use etwprof::etl::{LogHeader, Recording};
 use etwprof::event::{Event, Kind};
-use etwprof::events::kernel::{Image, ImageId, Kernel, Phase, Process, SysConfig};
+use etwprof::events::kernel::{DiskIo, DiskIoKind, Image, ImageId, Kernel, Phase, Process, SysConfig};
 use etwprof::events::{Decoded, decode};
-use etwprof::trace::Trace;
+use etwprof::trace::{DiskOperation, HardFault, Keep, Trace};
 
 use super::is_helper_stub;
 use super::names::{Key, name_of};
@@ -33,7 +33,8 @@ const LISTED: usize = 5;
 
 pub fn compare(file: &Path, dump: &str) {
     let recording = Recording::open(&[file]).unwrap();
-    let trace = reading::trace(&recording);
+    let keep = Keep { disk: true, ..Keep::default() };
+    let trace = reading::every_way(&recording, |builder| builder.keep(keep)).value;
     let mut seen: BTreeMap<String, Vec<Seen>> = BTreeMap::new();
     reading::events(&recording, |event| {
         let Some(name) = name(event) else { return };
@@ -124,11 +125,23 @@ fn fields(event: &Event<'_>, trace: &Trace, header: &LogHeader) -> Option<Vec<(&
             ("NewInterval", number(interval.interval)),
             ("OldInterval", number(interval.old_interval)),
         ]),
-        Kernel::PageFault(fault) => fields.extend([
-            ("TID", number(fault.tid.unwrap())),
-            ("VirtualAddress", address(fault.address)),
-            ("ByteCount", number(fault.bytes)),
-        ]),
+        Kernel::PageFault(fault) => fields.extend(
+            [
+                ("TID", number(fault.tid.unwrap())),
+                ("VirtualAddress", address(fault.address)),
+                ("ByteCount", number(fault.bytes)),
+                ("ReadOffset", number(fault.read.unwrap().offset)),
+                ("FileKey", address(fault.read.unwrap().file)),
+            ]
+            .into_iter()
+            .chain(of_hard_fault(event, trace)),
+        ),
+        Kernel::DiskIoInit(request) => fields.push(("Irp", address(request.irp))),
+        Kernel::DiskIo(io) => {
+            fields.extend([("DiskNumber", number(io.disk)), ("Irp", address(io.irp))]);
+            fields.extend(of_operation(&io, event, trace));
+        }
+        Kernel::FileName(_) => return None,
         Kernel::Process(process) => fields.extend(of_process(&process)),
         Kernel::Thread(thread) => fields.extend([
             ("PID", number(thread.pid)),
@@ -206,6 +219,44 @@ fn of_image(image: &Image<'_>, event: &Event<'_>, trace: &Trace) -> Vec<(&'stati
         ("TimeDateStamp", number(image.timestamp as i32)),
         ("FileName", Text::OneOf(paths)),
     ]
+}
+
+fn of_hard_fault(event: &Event<'_>, trace: &Trace) -> Vec<(&'static str, Text)> {
+    let is_it = |fault: &&HardFault| fault.end == event.time;
+    let fault = trace.disk.hard_faults.iter().find(is_it).unwrap();
+    let mut fields = vec![
+        ("PID", number(trace.process(fault.process).unwrap().pid)),
+        ("ElapsedTimeMSec", milliseconds(trace, fault.ticks())),
+    ];
+    fields.extend(trace.disk.path(fault.file).map(|path| ("FileName", text(path))));
+    fields
+}
+
+fn of_operation(io: &DiskIo, event: &Event<'_>, trace: &Trace) -> Vec<(&'static str, Text)> {
+    let is_it = |one: &&DiskOperation| (one.end, one.disk, one.kind) == (event.time, io.disk, io.kind);
+    let one = trace.disk.operations.iter().find(is_it).unwrap();
+    let mut fields = vec![("ElapsedTimeMSec", milliseconds(trace, one.ticks()))];
+    if one.kind == DiskIoKind::Flush {
+        // It takes the thread of a flush from behind the end of what it reads.
+        return fields;
+    }
+    fields.extend([
+        ("PID", number(trace.process(one.process).unwrap().pid)),
+        ("TID", number(one.tid)),
+        ("TransferSize", number(one.bytes)),
+        ("ByteOffset", number(one.offset)),
+        ("DiskServiceTimeMSec", milliseconds(trace, one.service)),
+        ("FileKey", address(io.file.unwrap())),
+        ("FileName", text(trace.disk.path(one.file).unwrap())),
+    ]);
+    fields
+}
+
+/// It rounds to the microsecond in its own way.
+fn milliseconds(trace: &Trace, ticks: i64) -> Text {
+    let microseconds = trace.clock.nanoseconds_in(ticks) as f64 / 1e3;
+    let text = |microseconds: f64| format!("{:.3}", microseconds / 1e3);
+    Text::OneOf(vec![text(microseconds.floor()), text(microseconds.ceil())])
 }
 
 fn of_identity(id: &ImageId<'_>) -> Vec<(&'static str, Text)> {

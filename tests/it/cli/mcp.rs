@@ -98,8 +98,21 @@ fn tools_are_listed_with_what_they_take() {
     assert_eq!(
         names,
         [
-            "open", "info", "findings", "gc", "jit", "top", "callers", "callees", "lines", "tree", "threads",
-            "waits", "diff"
+            "open",
+            "info",
+            "findings",
+            "gc",
+            "jit",
+            "top",
+            "callers",
+            "callees",
+            "lines",
+            "tree",
+            "threads",
+            "waits",
+            "disk",
+            "interrupts",
+            "diff"
         ]
     );
     let top = &tools[5]["inputSchema"];

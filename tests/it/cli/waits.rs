@@ -162,7 +162,8 @@ fn the_worst_wait_has_its_stack_its_waker_and_what_that_did() {
                 {"pid": 50, "process": "b.exe", "tid": 52, "name": "", "state": "ready",
                  "start_ns": 11000000, "end_ns": 31000000}
             ],
-            "chain_end": "filled"
+            "chain_end": "filled",
+            "cause": null
         }"#,
     )
     .unwrap();

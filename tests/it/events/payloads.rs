@@ -7,8 +7,8 @@ use std::fs;
 use etwprof::etl::Recording;
 use etwprof::event::{Event, Kind, NO_ID, Pointer, Ticks};
 use etwprof::events::kernel::{
-    ContextSwitch, Image, Interrupt, InterruptKind, Kernel, Phase, Process, ProfileInterval, ReadyThread,
-    Sample, StackWalk, Thread, sid_text,
+    ContextSwitch, DiskIo, DiskIoInit, DiskIoKind, FileName, Image, Interrupt, InterruptKind, Kernel, Naming,
+    PageFault, Phase, Process, ProfileInterval, ReadyThread, Sample, StackWalk, Thread, sid_text,
 };
 use etwprof::events::{Decoded, decode};
 use etwprof::guid::Guid;
@@ -19,6 +19,9 @@ const PROCESS: Guid = Guid::from_u128(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c);
 const THREAD: Guid = Guid::from_u128(0x3d6fa8d1_fe05_11d0_9dda_00c04fd7ba7c);
 const IMAGE: Guid = Guid::from_u128(0x2cb15d1d_5fc1_11d2_abe1_00a0c911f518);
 const PERF_INFO: Guid = Guid::from_u128(0xce1dbfb4_137e_4da6_87b0_3f59aa102cbc);
+const DISK_IO: Guid = Guid::from_u128(0x3d6fa8d4_fe05_11d0_9dda_00c04fd7ba7c);
+const PAGE_FAULT: Guid = Guid::from_u128(0x3d6fa8d3_fe05_11d0_9dda_00c04fd7ba7c);
+const FILE_IO: Guid = Guid::from_u128(0x90cbdc39_4a3e_11d1_84f4_0000f80464e3);
 const STACK_WALK: Guid = Guid::from_u128(0xdef2fe46_7bd6_4b80_bd94_f57fe20d0ce3);
 
 /// The payloads of libtrace's tests; a name tells class, event, width and version:
@@ -280,11 +283,11 @@ fn samples_and_intervals() {
 #[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn interrupts() {
     let payloads = Payloads::read();
-    use InterruptKind::{Dpc, Isr, ThreadedDpc, TimerDpc};
+    use InterruptKind::{Dpc, Isr, MessageIsr, ThreadedDpc, TimerDpc};
     #[rustfmt::skip]
     let expected = [
-        ("PerfInfoISRMSIPayload32bitsV2", 50, Isr { vector: 0xb0 }, 0x2ab_91de_4ff8, 0x8b8c_a90e),
-        ("PerfInfoISRMSIPayloadV2", 50, Isr { vector: 0x91 }, 0x466_a83a_edeb, 0xffff_f800_0093_7e20),
+        ("PerfInfoISRMSIPayload32bitsV2", 50, MessageIsr { vector: 0xb0 }, 0x2ab_91de_4ff8, 0x8b8c_a90e),
+        ("PerfInfoISRMSIPayloadV2", 50, MessageIsr { vector: 0x91 }, 0x466_a83a_edeb, 0xffff_f800_0093_7e20),
         ("PerfInfoISRPayload32bitsV2", 67, Isr { vector: 0xb2 }, 0x2ab_91b1_c0d4, 0x94dc_ef00),
         ("PerfInfoISRPayloadV2", 67, Isr { vector: 0x81 }, 0x466_a842_4dac, 0xffff_f800_02f9_15c0),
         ("PerfInfoThreadedDPCPayload32bitsV2", 66, ThreadedDpc, 0x2ab_91fd_4d0a, 0x8283_7107),
@@ -298,6 +301,105 @@ fn interrupts() {
         let Kernel::Interrupt(interrupt) = decoded else { panic!("{name}: {decoded:?}") };
         let Interrupt { kind: is, start: began, routine: code, .. } = interrupt;
         assert_eq!((is, began, code), (kind, Ticks(start), routine), "{name}");
+    }
+}
+
+#[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
+fn disk_io() {
+    let payloads = Payloads::read();
+    use DiskIoKind::{Flush, Read, Write};
+    // Kind, flags, bytes, offset, file, request, elapsed, thread.
+    type Row = (&'static str, u8, DiskIoKind, u32, u32, u64, Option<u64>, u64, u64, Option<u32>);
+    #[rustfmt::skip]
+    let expected: [Row; 6] = [
+        ("DiskIOReadPayloadV2", 10, Read, 0x6_0043, 0x8000, 0x43a4_c000, Some(0xffff_f8a0_0822_9c70),
+            0xffff_fa80_0245_1510, 0x1_7aa0, None),
+        ("DiskIOReadPayloadV3", 10, Read, 0x6_0043, 0x1000, 0x1ac_d610_0000, Some(0xffff_e000_0647_7840),
+            0xffff_e000_05e1_4b10, 0x8ead, Some(7056)),
+        ("DiskIOWritePayloadV2", 11, Write, 0x6_0043, 0x3200, 0x67f_0000, Some(0xffff_f8a0_02ed_f750),
+            0xffff_fa80_024e_cb60, 0x3c9, None),
+        ("DiskIOWritePayloadV3", 11, Write, 0x6_0043, 0x2000, 0xf59c_6000, Some(0xffff_e000_02a3_4bf0),
+            0xffff_e000_0771_f010, 0x1ad, Some(6896)),
+        ("DiskIOFlushBuffersPayloadV2", 14, Flush, 0x6_0000, 0, 0, None, 0xffff_fa80_023a_6880, 0xb0b6, None),
+        ("DiskIOFlushBuffersPayloadV3", 14, Flush, 0x6_0000, 0, 0, None, 0xffff_e000_0755_9750, 0x759, Some(6896)),
+    ];
+    for (name, opcode, kind, flags, bytes, offset, file, irp, elapsed, tid) in expected {
+        let decoded = kernel(&payloads.event(name, DISK_IO, opcode));
+        let Kernel::DiskIo(io) = decoded else { panic!("{name}: {decoded:?}") };
+        let DiskIo {
+            disk,
+            kind: is,
+            flags: f,
+            bytes: b,
+            offset: o,
+            file: key,
+            irp: i,
+            elapsed: e,
+            tid: t,
+            ..
+        } = io;
+        assert_eq!(disk, u32::from(name == "DiskIOReadPayloadV3"), "{name}");
+        assert_eq!(
+            (is, f, b, o, key, i, e, t),
+            (kind, flags, bytes, offset, file, irp, elapsed, tid),
+            "{name}"
+        );
+    }
+    let expected = [
+        ("DiskIOReadInitPayloadV2", 12, Read, 0xffff_fa80_0245_1510, None),
+        ("DiskIOReadInitPayloadV3", 12, Read, 0xffff_e000_05e1_4b10, Some(7056)),
+        ("DiskIOWriteInitPayloadV2", 13, Write, 0xffff_fa80_024e_cb60, None),
+        ("DiskIOWriteInitPayloadV3", 13, Write, 0xffff_e000_0771_f010, Some(6896)),
+        ("DiskIOFlushInitPayloadV2", 15, Flush, 0xffff_fa80_023a_6880, None),
+        ("DiskIOFlushInitPayloadV3", 15, Flush, 0xffff_e000_0755_9750, Some(6896)),
+    ];
+    for (name, opcode, kind, irp, tid) in expected {
+        let decoded = kernel(&payloads.event(name, DISK_IO, opcode));
+        let Kernel::DiskIoInit(request) = decoded else { panic!("{name}: {decoded:?}") };
+        let DiskIoInit { kind: is, irp: i, tid: t, .. } = request;
+        assert_eq!((is, i, t), (kind, irp, tid), "{name}");
+    }
+}
+
+#[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
+fn names_of_files_and_hard_faults() {
+    let payloads = Payloads::read();
+    for (name, opcode, naming, key) in [
+        ("FileIOFileCreatePayload32bitsV2", 32, Naming::Begins, 0xae91_f0f8),
+        ("FileIOFileCreatePayloadV2", 32, Naming::Begins, 0xffff_c000_0557_0c30),
+        ("FileIOFileDeletePayload32bitsV2", 35, Naming::Ends, 0xb18b_90f8),
+        ("FileIOFileDeletePayloadV2", 35, Naming::Ends, 0xffff_c000_15f3_2c30),
+        ("FileIOFileRundownPayload32bitsV2", 36, Naming::Listed, 0x89b8_6698),
+        ("FileIOFileRundownPayloadV2", 36, Naming::Listed, 0xffff_c000_00f6_75c0),
+    ] {
+        let decoded = kernel(&payloads.event(name, FILE_IO, opcode));
+        let Kernel::FileName(FileName { naming: is, key: of, path, .. }) = decoded else {
+            panic!("{name}: {decoded:?}")
+        };
+        assert_eq!((is, of), (naming, key), "{name}");
+        assert!(path.to_string().starts_with("Anonymized string. Dummy"), "{name}: {path}");
+    }
+    for (name, start, offset, address, file, tid, bytes) in [
+        ("PageFaultHardFaultPayload32bitsV2", 0, 0x26b_4000, 0xa55b_4000, 0x85b1_b008, 0x1390, 0x1000),
+        (
+            "PageFaultHardFaultPayloadV2",
+            0x19_1388_a55d,
+            0x8fb_5000,
+            0x6_3b20,
+            0xffff_fa80_11a4_5a00,
+            10_012,
+            0x4000,
+        ),
+    ] {
+        let decoded = kernel(&payloads.event(name, PAGE_FAULT, 32));
+        let Kernel::PageFault(PageFault { address: a, tid: t, bytes: b, read, .. }) = decoded else {
+            panic!("{name}: {decoded:?}")
+        };
+        let read = read.unwrap();
+        let is = (read.start, read.offset, a, read.file, t, b);
+        assert_eq!(is, (Ticks(start), offset, address, file, Some(tid), bytes), "{name}");
     }
 }
 
@@ -321,8 +423,8 @@ fn cut_payloads() {
     let payloads = Payloads::read();
     for name in payloads.0.keys() {
         let name = name.strip_prefix('k').unwrap();
-        for provider in [PROCESS, THREAD, IMAGE, PERF_INFO, STACK_WALK] {
-            for opcode in [1, 2, 3, 4, 10, 32, 34, 36, 37, 39, 46, 50, 67, 68, 72, 73] {
+        for provider in [PROCESS, THREAD, IMAGE, PERF_INFO, STACK_WALK, DISK_IO, PAGE_FAULT, FILE_IO] {
+            for opcode in [0, 1, 2, 3, 4, 10, 11, 12, 14, 15, 32, 34, 36, 37, 39, 46, 50, 67, 68, 72, 73] {
                 let whole = payloads.event(name, provider, opcode);
                 for length in 0..=whole.payload.len() {
                     let _ = decode(&Event { payload: &whole.payload[..length], ..whole });

@@ -1,6 +1,8 @@
 //! The payloads of kernel events. Each type makes one kind of record in any of its versions; what a test does
 //! not set has a plausible value.
 
+pub mod disk_io;
+pub mod file_io;
 pub mod image;
 pub mod page_fault;
 pub mod perfinfo;
