@@ -30,6 +30,7 @@ pub mod table;
 mod text;
 pub mod thread_times;
 pub mod tree_data;
+pub mod trim;
 mod verbose;
 #[cfg(feature = "viewers")]
 pub mod viewers;
