@@ -167,6 +167,8 @@ impl Trim {
 
     fn kernel(&self, kernel: &Kernel<'_>, event: &Event<'_>) -> (usize, bool) {
         let Event { time, pid, tid, .. } = *event;
+        // A process that is started, or a file that is mapped, by a chosen one may own a stack of it.
+        let is_done_by = || self.owners.has(pid, tid, time);
         match kernel {
             Kernel::Sample(sample) => {
                 let is_owner = self.owners.is_thread(sample.tid, time) || self.noted.named(time, sample.tid);
@@ -195,17 +197,17 @@ impl Trim {
             Kernel::StackWalk(walk) => (STACKS, self.keeps_stack(walk, time)),
             Kernel::Process(process) => {
                 let is_kept = matches!(process.pid, 0 | 4) || self.owners.is_ever(process.pid);
-                (PROCESSES, is_kept || self.noted.partners.contains(&process.pid))
+                (PROCESSES, is_kept || self.noted.partners.contains(&process.pid) || is_done_by())
             }
             Kernel::Thread(thread) => {
                 let is_partner = self.noted.partner_threads.contains(&thread.tid);
-                (PROCESSES, is_partner || self.owners.is_ever(thread.pid))
+                (PROCESSES, is_partner || self.owners.is_ever(thread.pid) || is_done_by())
             }
             Kernel::ThreadName(name) => {
                 let is_partner = self.noted.partner_threads.contains(&name.tid);
                 (PROCESSES, is_partner || self.owners.is_ever(name.pid))
             }
-            Kernel::Image(Image { pid, .. }) => (IMAGES, self.needs(*pid)),
+            Kernel::Image(Image { pid, .. }) => (IMAGES, self.needs(*pid) || is_done_by()),
             Kernel::ImageId(id) => {
                 (IMAGES, process(id).map_or_else(|| self.noted.images.contains(&time), |pid| self.needs(pid)))
             }
