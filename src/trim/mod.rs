@@ -180,7 +180,9 @@ impl Trim {
             }
             Kernel::ContextSwitch(switch) => {
                 let is_side = |tid| self.owners.is_thread(tid, time);
-                (SWITCHES, (is_side(switch.new_tid) || is_side(switch.old_tid)) && self.is_wanted(event))
+                let is_border = self.noted.watched.is_some_and(|(first, last)| time == first || time == last);
+                let is_kept = is_side(switch.new_tid) || is_side(switch.old_tid) || is_border;
+                (SWITCHES, is_kept && self.is_wanted(event))
             }
             Kernel::ReadyThread(ready) => {
                 let is_side = |tid| self.owners.is_thread(tid, time);

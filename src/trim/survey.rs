@@ -27,6 +27,8 @@ pub(super) struct Noted {
     /// Threads of other processes that switched with the chosen ones, and their processes.
     pub(super) partner_threads: FxHashSet<u32>,
     pub(super) partners: FxHashSet<u32>,
+    /// The times of the first and the last context switch: threads are watched between the two, so both are kept.
+    pub(super) watched: Option<(Ticks, Ticks)>,
     /// Other processes of which there are stacks.
     pub(super) partners_with_stacks: FxHashSet<u32>,
 }
@@ -62,6 +64,12 @@ impl<'t> Survey<'t> {
         let event = record.event();
         let (trim, time) = (self.trim, event.time);
         let is_thread = |tid| trim.owners.is_thread(tid, time);
+        if let Kernel::ContextSwitch(_) = kernel
+            && trim.is_wanted(&event)
+        {
+            let first = self.noted.watched.map_or(time, |(first, _)| first);
+            self.noted.watched = Some((first, time));
+        }
         match kernel {
             Kernel::ContextSwitch(switch) if trim.kernel(kernel, &event).1 => {
                 let partners = [switch.new_tid, switch.old_tid].into_iter().filter(|tid| !is_thread(*tid));
