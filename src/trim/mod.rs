@@ -1,7 +1,7 @@
 //! What is kept of a recording that is made smaller: some processes, a time, some providers, and whatever a profile of
 //! them needs.
 //!
-//! Two readings choose, by the processes and threads of a [`Trace`] that was read before. The first, a [`Survey`],
+//! Two readings choose, by the processes and threads of a [`Trace`] that was read before. The first, a survey,
 //! notes what later records refer to: keys of stacks, the times of events that own a stack, the threads that the chosen ones
 //! gave way to or were made ready by. In the second, [`Trim`] says of each record by itself whether it is kept, so
 //! that buffers can be chosen from on any thread.
