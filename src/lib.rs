@@ -9,6 +9,7 @@
 //! | [`session`] | a running Windows | the same events, live |
 //! | [`events`] | an event's payload | what it says, typed |
 //! | [`trace`] | events | processes, threads and images in time; samples joined to their stacks |
+//! | [`trim`] | a recording and what is wanted of it | which of its records are kept |
 //! | [`symbols`] | a module and an address in it | the functions there |
 //! | [`profile`] | a trace and names | named stacks, the counted call tree |
 //! | [`compare`] | two sides of call trees | what changed, apart from noise |
@@ -101,6 +102,7 @@ pub mod session;
 pub mod sink;
 pub mod symbols;
 pub mod trace;
+pub mod trim;
 pub mod winpath;
 mod zip_limit;
 

@@ -12,6 +12,7 @@ mod runtimes;
 mod shaping;
 mod shared;
 mod tables;
+mod trim;
 mod view;
 mod waits;
 
@@ -37,6 +38,7 @@ pub(crate) use runtimes::{Gc, Jit, Runtimes};
 pub(crate) use shaping::{GroupBy, Shaping};
 pub(crate) use shared::{Color, Limits, Names, Output, Reading, Symbols, Tree};
 pub(crate) use tables::{Callees, Callers, Calls, Lines, Table, Top};
+pub(crate) use trim::Trim;
 pub(crate) use view::View;
 pub(crate) use waits::{Threads, Timeline, TimelineBy, Which, WorstWaits};
 
@@ -129,6 +131,8 @@ pub(crate) enum Command {
     Info(Info),
     /// Count the events of a recording by provider, event and version
     Events(Events),
+    /// Write a smaller recording: some processes, a time, or several parts as one file
+    Trim(Trim),
     /// Show where each module's symbols come from, or why there are none
     Symbols(SymbolsCommand),
     /// Name addresses of an image: function, inlined calls, file and line

@@ -91,7 +91,6 @@ fn check_processors(filter: &Filter, trace: &Trace, quiet: bool) -> Result<()> {
 }
 
 /// Fails for a time of day outside the recording, and for one that is not before the other; says what others are.
-/// The same for times alone.
 pub(super) fn check_times(filter: &Filter, trace: &Trace, quiet: bool) -> Result<()> {
     let end = trace.span.map_or(trace.clock.base, |(_, last)| last.max(trace.clock.base));
     for (option, moment) in [("--from", filter.from), ("--to", filter.to)] {

@@ -34,6 +34,7 @@ mod symbols;
 mod tables;
 mod time;
 mod timeline;
+mod trim;
 mod usage;
 mod view;
 mod waits;
@@ -77,6 +78,7 @@ pub(crate) fn main() -> ExitCode {
                 | Command::Jit(_)
                 | Command::Info(_)
                 | Command::Events(_)
+                | Command::Trim(_)
                 | Command::Symbols(_)
                 | Command::Symbolize(_)
         )
@@ -127,6 +129,7 @@ fn dispatch(args: Args) -> anyhow::Result<()> {
         Some(Command::Jit(jit)) => runtimes::jit(&jit.asked, quiet),
         Some(Command::Info(info)) => info::run(&info, quiet),
         Some(Command::Events(events)) => events::run(&events, quiet),
+        Some(Command::Trim(trim)) => trim::run(&trim, quiet),
         Some(Command::Symbols(symbols)) => symbols::run(&symbols, quiet),
         Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize, quiet),
         Some(Command::Grant(grant)) => permissions::grant(&grant),

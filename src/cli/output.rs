@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use etwprof::etl::writer;
 use etwprof::report::console;
 use etwprof::report::format::{self, Content, Format};
 use same_file::Handle;
@@ -126,13 +127,30 @@ fn unstyled(file: File, content: Content) -> Box<dyn Write> {
     }
 }
 
-/// Writes a file beside its place and moves it there when it is whole. A link stays, and the file that it names is
-/// written; a file that may not be written stays, too.
+/// Gives `write` a recording to write, which is at `path` when it is whole.
+pub(super) fn write_recording(
+    path: &Path,
+    write: impl FnOnce(&mut dyn writer::Output) -> io::Result<()>,
+) -> Result<()> {
+    let context = || format!("cannot write {}", path.display());
+    put_whole(path, |file, interrupt| write(&mut interrupt.guard(file))).with_context(context)
+}
+
+/// Writes a file in one go: see [`put_whole`].
 fn write_whole(
     path: &Path,
     content: Content,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
+    put_whole(path, |file, interrupt| {
+        let mut out = interrupt.guard(BufWriter::new(unstyled(file, content)));
+        write(&mut out).and_then(|()| out.flush())
+    })
+}
+
+/// Lets `write` write a file beside its place, and moves it there when it is whole. A link stays, and the file that it names
+/// is written; a file that may not be written stays, too.
+fn put_whole(path: &Path, write: impl FnOnce(File, &Interrupt) -> io::Result<()>) -> io::Result<()> {
     let target = behind_links(path)?;
     let mut builder = tempfile::Builder::new();
     if target.exists() {
@@ -148,9 +166,7 @@ fn write_whole(
     }
     let interrupt = Interrupt::listen()?;
     let file = builder.prefix(".etwprof-").tempfile_in(folder_of(&target)).map_err(without_path)?;
-    let mut out = interrupt.guard(BufWriter::new(unstyled(file.reopen()?, content)));
-    let written = write(&mut out).and_then(|()| out.flush());
-    drop(out);
+    let written = write(file.reopen()?, &interrupt);
     let moved = written.and_then(|()| file.persist(&target).map_err(|error| error.error));
     interrupt.obey();
     moved.map(drop)

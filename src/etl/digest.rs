@@ -136,6 +136,12 @@ pub struct RecordAt<'a> {
 }
 
 impl<'a> RecordAt<'a> {
+    /// Its bytes, header and all.
+    pub fn bytes(&self) -> &'a [u8] {
+        let Place { time, offset, .. } = self.place;
+        Cursor::at(self.records, offset as usize, time).map_or(&[], |cursor| cursor.bytes(self.records))
+    }
+
     /// The whole record.
     pub fn event(&self) -> Event<'a> {
         let Place { time, offset, .. } = self.place;
@@ -309,7 +315,7 @@ impl<D: Digester> Taker<'_, D> {
 }
 
 /// What is wrong where records end in the middle of a buffer. `end` is where the last one ended.
-fn end_damage(file: &LogFile, entry: &Buffer, records: &[u8], end: usize) -> Option<Damage> {
+pub(super) fn end_damage(file: &LogFile, entry: &Buffer, records: &[u8], end: usize) -> Option<Damage> {
     let whole = records.len() + buffer::HEADER == entry.saved;
     if !whole || buffer::ends_well(records, end) {
         return None;

@@ -46,6 +46,12 @@ pub struct LogFile {
     pub(super) damage: Vec<Damage>,
     sequence_gaps: u64,
     missing: Vec<Missing>,
+    /// Where numbers of buffers are missing: the number behind, and how many.
+    pub(super) gaps: Vec<(i64, u64)>,
+    /// The numbers of buffers without records, in order.
+    pub(super) empty: Vec<i64>,
+    /// The session's number.
+    pub(super) logger: u16,
 }
 
 /// A buffer of a file.
@@ -61,6 +67,8 @@ pub(super) struct Buffer {
     pub(super) compressed: bool,
     /// The time of its first record.
     pub(super) first: Ticks,
+    /// Its number among all buffers of the session.
+    pub(super) sequence: i64,
 }
 
 impl LogFile {
@@ -69,10 +77,26 @@ impl LogFile {
         let header = read_header(&path, &bytes)?;
         let mut index = Index::new(&path, &bytes, &header);
         index.run();
-        let Index { buffers, damage, mut sequences, .. } = index;
-        let (sequence_gaps, missing) = gaps(&mut sequences);
+        let Index { buffers, damage, mut sequences, logger, .. } = index;
+        let (gaps, missing) = gaps(&mut sequences);
+        let sequence_gaps = gaps.iter().fold(0_u64, |sum, (_, missing)| sum.saturating_add(*missing));
+        let empty =
+            sequences.iter().filter(|sequence| sequence.first.is_none()).map(|sequence| sequence.number);
+        let (empty, logger) = (empty.collect(), logger.unwrap_or_default());
         let size = bytes.len() as u64;
-        Ok(LogFile { path, header, buffers, damage, sequence_gaps, missing, bytes, size })
+        Ok(LogFile {
+            path,
+            header,
+            buffers,
+            damage,
+            sequence_gaps,
+            missing,
+            gaps,
+            empty,
+            logger,
+            bytes,
+            size,
+        })
     }
 
     /// The file's path, or for a member of an archive the archive's path and the member's name.
@@ -120,6 +144,12 @@ impl LogFile {
     /// That nothing was read of it, because its records could not be put in order.
     pub(super) fn disordered(&self) -> Damage {
         Damage { path: self.path.clone(), offset: 0, kind: DamageKind::Disorder }
+    }
+
+    /// Its header record, as it stands in the file.
+    pub(super) fn header_record(&self) -> &[u8] {
+        let records = self.bytes.get(buffer::HEADER..).unwrap_or_default();
+        Cursor::first(records).map_or(&[], |cursor| cursor.bytes(records))
     }
 
     /// The bytes of an uncompressed buffer's records, or the compressed bytes of a compressed one.
@@ -172,15 +202,13 @@ struct Index<'a> {
     scratch: Vec<u8>,
 }
 
-const MODE_COMPRESSED: u32 = 0x0400_0000;
-
 impl<'a> Index<'a> {
     fn new(path: &'a Path, bytes: &'a [u8], header: &LogHeader) -> Self {
         Index {
             path,
             bytes,
             session_size: header.buffer_size as usize,
-            compressed: header.mode & MODE_COMPRESSED != 0,
+            compressed: header.is_compressed(),
             buffers: Vec::new(),
             sequences: Vec::new(),
             damage: Vec::new(),
@@ -293,6 +321,7 @@ impl<'a> Index<'a> {
             processor: header.processor,
             compressed: header.compressed(),
             first: Ticks(0),
+            sequence: header.sequence,
         };
         self.logger = Some(header.logger);
         self.compressed |= header.compressed();
@@ -370,14 +399,14 @@ impl<'a> Index<'a> {
     }
 }
 
-/// How many numbers are missing between the smallest and the largest, and behind which buffers. The header buffer's 0
+/// Which numbers are missing between the smallest and the largest, and behind which buffers. The header buffer's 0
 /// does not count: a circular file starts anywhere.
-fn gaps(sequences: &mut Vec<Sequence>) -> (u64, Vec<Missing>) {
+fn gaps(sequences: &mut Vec<Sequence>) -> (Vec<(i64, u64)>, Vec<Missing>) {
     if !sequences.is_empty() {
         sequences.remove(0);
     }
     sequences.sort_by_key(|sequence| sequence.number);
-    let (mut gaps, mut missing) = (0_u64, Vec::new());
+    let (mut gaps, mut missing) = (Vec::new(), Vec::new());
     // After a gap, the processors that have had a buffer since.
     let mut since: Option<FxHashSet<u16>> = None;
     let mut last: Option<i64> = None;
@@ -385,7 +414,7 @@ fn gaps(sequences: &mut Vec<Sequence>) -> (u64, Vec<Missing>) {
         let step =
             last.replace(sequence.number).map_or(1, |last| i128::from(sequence.number) - i128::from(last));
         if step > 1 {
-            gaps = gaps.saturating_add(u64::try_from(step - 1).unwrap_or(u64::MAX));
+            gaps.push((sequence.number, u64::try_from(step - 1).unwrap_or(u64::MAX)));
             since = Some(FxHashSet::default());
         }
         if let (Some(since), Some(until)) = (&mut since, sequence.first)

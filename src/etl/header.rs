@@ -35,6 +35,16 @@ pub struct LogHeader {
     pub clock: Clock,
 }
 
+impl LogHeader {
+    /// True if the session compressed its buffers.
+    pub fn is_compressed(&self) -> bool {
+        self.mode & MODE_COMPRESSED != 0
+    }
+}
+
+/// The bit of LogFileMode for compressed buffers.
+pub(super) const MODE_COMPRESSED: u32 = 0x0400_0000;
+
 /// Reads the header record, the first event of the first buffer.
 ///
 /// Offsets differ by pointer size only because of two stale name pointers in the middle (64-bit form verified on 12

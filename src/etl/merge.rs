@@ -68,7 +68,7 @@ impl Budget {
 }
 
 /// The buffers in the order of their earliest records; and, as damage, those that would decompress to too much.
-fn jobs(files: &[LogFile], order: Order) -> (Vec<Job>, Vec<Damage>) {
+pub(super) fn jobs(files: &[LogFile], order: Order) -> (Vec<Job>, Vec<Damage>) {
     let size: usize = files.iter().map(|file| file.bytes.len()).sum();
     let mut jobs = Vec::with_capacity(files.iter().map(|file| file.buffers.len()).sum());
     for (file_index, file) in (0..).zip(files) {

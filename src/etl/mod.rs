@@ -16,6 +16,7 @@ mod header;
 mod merge;
 mod record;
 mod recording;
+pub mod writer;
 pub mod xpress;
 
 pub use archive::is_archive;

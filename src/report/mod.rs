@@ -33,6 +33,7 @@ mod text;
 pub mod thread_times;
 pub mod timeline;
 pub mod tree_data;
+pub mod trim;
 mod verbose;
 #[cfg(feature = "viewers")]
 pub mod viewers;

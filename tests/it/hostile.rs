@@ -120,7 +120,7 @@ const PID: u32 = 40;
 const TID: u32 = 44;
 
 /// One event of every kind that there is, in every kind of record.
-fn everything() -> Vec<Event> {
+pub fn everything() -> Vec<Event> {
     let pdb = guid("01020304-0506-0708-090a-0b0c0d0e0f10");
     let kernel: Vec<Event> = vec![
         system::cpu_config(2_995, 1, "box", 9),
@@ -169,7 +169,7 @@ fn everything() -> Vec<Event> {
 }
 
 /// [`everything`] and a few samples with stacks, in buffers of 1 KiB.
-fn small(compressed: bool) -> Vec<u8> {
+pub fn small(compressed: bool) -> Vec<u8> {
     let mut etl = Etl::new().buffer_size(1024);
     if compressed {
         etl = etl.compressed();

@@ -31,6 +31,7 @@ mod cli {
     mod shaping;
     mod strict;
     mod symbolize;
+    mod trim;
     mod view;
     mod view_symbols;
     mod waits;
@@ -51,6 +52,7 @@ mod etl {
     mod ahead;
     mod containers;
     mod data;
+    mod writer;
 }
 
 mod events {

@@ -5,10 +5,11 @@ pub(super) use unix::Interrupt;
 
 #[cfg(unix)]
 mod unix {
-    use std::io::{self, Write};
+    use std::io::{self, Seek, SeekFrom, Write};
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
     use std::sync::{Arc, LazyLock};
 
+    use etwprof::etl::writer::Output;
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::{flag, low_level};
 
@@ -62,6 +63,18 @@ mod unix {
 
         fn flush(&mut self) -> io::Result<()> {
             self.out.flush()
+        }
+    }
+
+    impl<W: Seek> Seek for Guarded<W> {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.out.seek(to)
+        }
+    }
+
+    impl<W: Output> Output for Guarded<W> {
+        fn clear(&mut self) -> io::Result<()> {
+            self.out.clear()
         }
     }
 }

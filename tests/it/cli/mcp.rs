@@ -110,6 +110,7 @@ fn tools_are_listed_with_what_they_take() {
             "tree",
             "threads",
             "waits",
+            "timeline",
             "disk",
             "interrupts",
             "diff"

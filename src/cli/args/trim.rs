@@ -1,0 +1,96 @@
+//! The arguments of `trim`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use etwprof::guid::Guid;
+use etwprof::profile::Moment;
+use etwprof::trim::Provider;
+
+use super::filter::Processes;
+use crate::cli::time;
+
+const EXAMPLES: &str = "\
+Examples:
+  etwprof trim trace.etl -o small.etl --name orders       one program, all of its profile
+  etwprof trim trace.etl -o part.etl --from 10s --to 20s  ten seconds
+  etwprof trim x.etl x.kernel.etl -o all.etl              parts as one file
+  etwprof trim trace.etl.zip -o trace.etl --no-compress   for tools that read no compressed file
+  etwprof trim trace.etl -o small.etl --pid 42 --json | jq .bytes_out
+
+Without a filter every event is kept. With --pid or --name, what a profile of these
+processes needs stays: their events, stacks, images and compiled code, the threads
+that they switched with, and kernel modules. With --from, --to or --provider,
+processes, threads, images and compiled code stay whatever the time.";
+
+/// Making a recording smaller.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Trim {
+    /// The recording: .etl files (parts of one recording), .etl.zip or .diagsession
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Write to this file
+    #[arg(short = 'o', long = "output", value_name = "OUT", required = true, help_heading = "Output")]
+    pub(crate) output: PathBuf,
+
+    /// Compress the file [default: if a part of the recording is]
+    #[arg(long, overrides_with = "no_compress", help_heading = "Output")]
+    pub(crate) compress: bool,
+
+    /// Do not compress the file
+    #[arg(long, overrides_with = "compress", help_heading = "Output")]
+    pub(crate) no_compress: bool,
+
+    /// Print JSON: sizes, events, and what was dropped
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) processes: Processes,
+
+    /// Keep events from this time on: 10, 1.5s, 200ms, 1m30s from the start, or a time of day, 09:00:14.5
+    #[arg(long, value_name = "TIME", value_parser = time::moment, help_heading = "Filters")]
+    pub(crate) from: Option<Moment>,
+
+    /// Keep events before this time
+    #[arg(long, value_name = "TIME", value_parser = time::moment, help_heading = "Filters")]
+    pub(crate) to: Option<Moment>,
+
+    /// Keep the events of this provider (repeatable): Microsoft-Windows-Kernel-Process, PerfInfo, or a GUID
+    #[arg(long, value_name = "PROVIDER", value_parser = provider, help_heading = "Filters")]
+    pub(crate) provider: Vec<Provider>,
+}
+
+/// A GUID, with or without braces, or a name.
+fn provider(text: &str) -> Result<Provider, String> {
+    let bare = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
+    let groups: Vec<usize> = bare.split('-').map(str::len).collect();
+    let digits: String = bare.split('-').collect();
+    if groups != [8, 4, 4, 4, 12] || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return match text {
+            "" => Err("expected the name or the GUID of a provider".to_owned()),
+            name => Ok(Provider::Name(name.to_owned())),
+        };
+    }
+    let printed = u128::from_str_radix(&digits, 16).map_err(|error| error.to_string())?;
+    Ok(Provider::Guid(Guid::from_u128(printed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use etwprof::guids::CLR;
+    use etwprof::trim::Provider;
+
+    use super::provider;
+
+    #[test]
+    fn providers_go_by_guid_or_name() {
+        let guid = "E13C0D23-ccbc-4e12-931b-d9cc2eee27e4";
+        assert_eq!(provider(guid), Ok(Provider::Guid(CLR)));
+        assert_eq!(provider(&format!("{{{guid}}}")), Ok(Provider::Guid(CLR)));
+        assert_eq!(provider("PerfInfo"), Ok(Provider::Name("PerfInfo".to_owned())));
+        assert!(provider("").is_err());
+    }
+}

@@ -1,0 +1,304 @@
+//! Writes .etl files, on every system and as a stream: records go to the buffers of their processors, and full buffers
+//! to the file.
+//!
+//! The layout is that of the files that Windows writes, as the reader's modules describe it. A buffer's records are
+//! in the order in which they were given; the buffers of one processor follow each other in time if the records did.
+
+mod compress;
+mod copy;
+mod file_header;
+mod records;
+
+use std::fs::File;
+use std::io::{self, Cursor, Seek, SeekFrom, Write};
+
+use rustc_hash::FxHashMap;
+
+pub use compress::Compressor;
+pub use copy::{Copied, Keep, KeepAll, MOST_KINDS, copy};
+pub use file_header::FileHeader;
+pub use records::{Classic, Hooked, ImageIdentity, Manifest, Merged};
+
+use crate::clock::{Clock, Ticks};
+
+use super::buffer::HEADER;
+use file_header::Patch;
+
+/// Bytes of records in all open buffers together, at most.
+const MOST_OPEN: usize = 64 << 20;
+
+const FLUSHED: u16 = 0x01;
+const WIDE_PROCESSOR: u16 = 0x20;
+const COMPRESSED: u16 = 0x40;
+const HEADER_BUFFER: u16 = 4;
+
+/// Where a file goes: it is written from the start to the end, and then its header once more.
+pub trait Output: Write + Seek {
+    /// Throws away what was written.
+    fn clear(&mut self) -> io::Result<()>;
+}
+
+impl<W: Output + ?Sized> Output for &mut W {
+    fn clear(&mut self) -> io::Result<()> {
+        (**self).clear()
+    }
+}
+
+impl Output for File {
+    fn clear(&mut self) -> io::Result<()> {
+        self.set_len(0)?;
+        self.rewind()
+    }
+}
+
+impl Output for Cursor<Vec<u8>> {
+    fn clear(&mut self) -> io::Result<()> {
+        self.get_mut().clear();
+        self.set_position(0);
+        Ok(())
+    }
+}
+
+/// How a file is laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// The session's buffer size in bytes. A record that is longer gets a buffer of its own.
+    pub buffer_size: u32,
+    /// Compress the buffers (all but the first).
+    pub compress: bool,
+    /// The session's number.
+    pub logger: u16,
+    /// The clock of the records: buffers carry the date of their last record.
+    pub clock: Clock,
+}
+
+/// What the header says in the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// When the log was closed; FILETIME, 0 if it never was.
+    pub end: i64,
+    /// Events that the session could not write.
+    pub events_lost: u32,
+    /// Buffers that the session could not write.
+    pub buffers_lost: u32,
+}
+
+/// Writes one file.
+#[derive(Debug)]
+pub struct Writer<W: Output> {
+    out: W,
+    layout: Layout,
+    /// The header record's place and bytes.
+    header: (u64, Vec<u8>),
+    open: FxHashMap<u16, Open>,
+    /// Bytes in `open`.
+    held: usize,
+    spare: Vec<Vec<u8>>,
+    packed: Vec<u8>,
+    compressor: Compressor,
+    position: u64,
+    /// Where the header of the last buffer is, and its flags.
+    last: (u64, u16),
+    sequence: i64,
+    buffers: u32,
+}
+
+/// A buffer that is not full: its header's place, and its records.
+#[derive(Debug)]
+struct Open {
+    bytes: Vec<u8>,
+    last: Ticks,
+}
+
+impl<W: Output> Writer<W> {
+    /// Begins a file with its header buffer: the header record, which [`FileHeader::record`] makes or another file has, and
+    /// whatever records shall stand in the same buffer.
+    pub fn new(mut out: W, layout: Layout, header: &[u8], others: &[&[u8]]) -> io::Result<Self> {
+        out.clear()?;
+        let mut writer = Writer {
+            out,
+            layout,
+            header: (HEADER as u64, header.to_vec()),
+            open: FxHashMap::default(),
+            held: 0,
+            spare: Vec::new(),
+            packed: Vec::new(),
+            compressor: Compressor::default(),
+            position: 0,
+            last: (0, 0),
+            sequence: 0,
+            buffers: 0,
+        };
+        let mut bytes = vec![0; HEADER];
+        for record in std::iter::once(&header).chain(others) {
+            put(&mut bytes, record);
+        }
+        let saved = bytes.len();
+        // Header buffers of merged files are as small as they can be.
+        let size = if layout.compress { saved.next_multiple_of(512) } else { writer.stored(saved) };
+        writer.emit(&mut bytes, size, saved, 0, FLUSHED, HEADER_BUFFER, 0)?;
+        Ok(writer)
+    }
+
+    /// Adds a record of a processor, header and all. Its time stands in the header, too; `time` dates the buffer.
+    #[inline]
+    pub fn record(&mut self, processor: u16, time: Ticks, record: &[u8]) -> io::Result<()> {
+        let needed = record.len().next_multiple_of(8);
+        if let Some(open) = self.open.get_mut(&processor) {
+            if open.bytes.len() + needed <= self.layout.buffer_size as usize {
+                put(&mut open.bytes, record);
+                open.last = time;
+                self.held += needed;
+                return Ok(());
+            }
+            self.flush(processor)?;
+        }
+        if self.held + needed > MOST_OPEN {
+            self.flush_all()?;
+        }
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.resize(HEADER, 0);
+        put(&mut bytes, record);
+        self.held += bytes.len();
+        self.open.insert(processor, Open { bytes, last: time });
+        Ok(())
+    }
+
+    /// Writes the open buffer of a processor, if it has one.
+    pub fn flush(&mut self, processor: u16) -> io::Result<()> {
+        let Some(Open { mut bytes, last }) = self.open.remove(&processor) else { return Ok(()) };
+        self.held = self.held.saturating_sub(bytes.len());
+        let saved = bytes.len();
+        let date = self.layout.clock.filetime(last);
+        if self.layout.compress {
+            let mut packed = std::mem::take(&mut self.packed);
+            packed.clear();
+            packed.resize(HEADER, 0);
+            self.compressor.compress(bytes.get(HEADER..).unwrap_or_default(), &mut packed);
+            let size = packed.len();
+            let flags = WIDE_PROCESSOR | COMPRESSED;
+            self.emit(&mut packed, size, saved, processor, flags, 0, date)?;
+            self.packed = packed;
+        } else {
+            let size = self.stored(saved);
+            self.emit(&mut bytes, size, saved, processor, WIDE_PROCESSOR, 0, date)?;
+        }
+        self.spare.push(bytes);
+        Ok(())
+    }
+
+    /// Writes all open buffers, in the order of their processors.
+    pub fn flush_all(&mut self) -> io::Result<()> {
+        let mut processors: Vec<u16> = self.open.keys().copied().collect();
+        processors.sort_unstable();
+        processors.into_iter().try_for_each(|processor| self.flush(processor))
+    }
+
+    /// Gives the next buffer this number, and those behind it the numbers that follow.
+    fn number(&mut self, sequence: i64) {
+        self.sequence = sequence;
+    }
+
+    /// Leaves out so many numbers of buffers, which are lost: a reader finds the gap.
+    pub fn skip(&mut self, buffers: u64) -> io::Result<()> {
+        self.flush_all()?;
+        self.sequence = self.sequence.saturating_add(i64::try_from(buffers).unwrap_or(i64::MAX));
+        Ok(())
+    }
+
+    /// Writes what is open, and completes the header. Returns the size of the file in bytes.
+    pub fn finish(mut self, ending: Ending) -> io::Result<u64> {
+        self.flush_all()?;
+        let (place, header) = &mut self.header;
+        Patch {
+            buffer_size: self.layout.buffer_size,
+            compressed: self.layout.compress,
+            buffers: self.buffers,
+            ending,
+        }
+        .apply(header);
+        self.out.seek(SeekFrom::Start(*place))?;
+        self.out.write_all(header)?;
+        // The last buffer of a file is marked as flushed.
+        let (last, flags) = self.last;
+        self.out.seek(SeekFrom::Start(last + 0x34))?;
+        self.out.write_all(&(flags | FLUSHED).to_le_bytes())?;
+        self.out.seek(SeekFrom::Start(self.position))?;
+        self.out.flush()?;
+        Ok(self.position)
+    }
+
+    /// The size in the file of an uncompressed buffer with so many valid bytes.
+    fn stored(&self, saved: usize) -> usize {
+        saved.next_multiple_of(1024).max(self.layout.buffer_size as usize)
+    }
+
+    #[expect(clippy::too_many_arguments)]
+    fn emit(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        size: usize,
+        saved: usize,
+        processor: u16,
+        flags: u16,
+        kind: u16,
+        date: i64,
+    ) -> io::Result<()> {
+        let header = BufferFields { size, saved, date, sequence: self.sequence, processor, flags, kind };
+        if let Some(head) = bytes.first_chunk_mut::<HEADER>() {
+            *head = header.bytes(self.layout.logger);
+        }
+        bytes.resize(size, 0xff);
+        self.out.write_all(bytes)?;
+        self.last = (self.position, flags);
+        self.position += size as u64;
+        self.sequence = self.sequence.saturating_add(1);
+        self.buffers = self.buffers.saturating_add(1);
+        Ok(())
+    }
+}
+
+/// A buffer header's fields that differ from one to the next.
+struct BufferFields {
+    size: usize,
+    saved: usize,
+    date: i64,
+    sequence: i64,
+    processor: u16,
+    flags: u16,
+    kind: u16,
+}
+
+impl BufferFields {
+    /// The 72 bytes. CurrentOffset and Offset are where the valid bytes end, as in files of the kernel's own; the state is
+    /// 3 (flush). What readers are not to use (counts of references, pointers) is zero.
+    fn bytes(&self, logger: u16) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        let (size, saved) = (self.size as u32, self.saved as u32);
+        let mut put = |at: usize, field: &[u8]| {
+            if let Some(place) = bytes.get_mut(at..at + field.len()) {
+                place.copy_from_slice(field);
+            }
+        };
+        put(0x00, &size.to_le_bytes());
+        put(0x04, &saved.to_le_bytes());
+        put(0x08, &saved.to_le_bytes());
+        put(0x10, &self.date.to_le_bytes());
+        put(0x18, &self.sequence.to_le_bytes());
+        put(0x28, &self.processor.to_le_bytes());
+        put(0x2a, &logger.to_le_bytes());
+        put(0x2c, &3_u32.to_le_bytes());
+        put(0x30, &saved.to_le_bytes());
+        put(0x34, &self.flags.to_le_bytes());
+        put(0x36, &self.kind.to_le_bytes());
+        bytes
+    }
+}
+
+/// Appends a record and what fills up to the next multiple of eight.
+#[inline]
+fn put(bytes: &mut Vec<u8>, record: &[u8]) {
+    bytes.extend_from_slice(record);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+}

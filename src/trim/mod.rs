@@ -1,0 +1,295 @@
+//! What is kept of a recording that is made smaller: some processes, a time, some providers, and whatever a profile of
+//! them needs.
+//!
+//! Two readings choose, by the processes and threads of a [`Trace`] that was read before. The first, a survey,
+//! notes what later records refer to: keys of stacks, the times of events that own a stack, the threads that the chosen ones
+//! gave way to or were made ready by. In the second, [`Trim`] says of each record by itself whether it is kept, so
+//! that buffers can be chosen from on any thread.
+//!
+//! Kept whatever is chosen: what the session says of itself and its machine, kernel modules, and sampling intervals.
+//! Kept of the chosen processes whatever the time and the provider: their processes, threads, images and compiled code.
+
+mod owners;
+mod survey;
+
+use std::num::NonZeroUsize;
+
+use crate::clock::Ticks;
+use crate::etl::digest::Record;
+use crate::etl::writer::Keep;
+use crate::etl::{Reading, Recording};
+use crate::event::{Event, NO_ID};
+use crate::events::clr::Clr;
+use crate::events::kernel::{Image, ImageId, Kernel, StackWalk};
+use crate::events::{Decoded, decode};
+use crate::guid::Guid;
+use crate::guids::{self, EVENT_TRACE, IMAGE_ID, LOST_EVENT, META_DATA, SYS_CONFIG, SYSTEM_CONFIG, WIN_SAT};
+use crate::trace::{ProcessId, Trace};
+
+use owners::Owners;
+use survey::{Noted, Survey};
+
+/// What is wanted of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// These processes; `None` for all.
+    pub processes: Option<Vec<ProcessId>>,
+    /// Events from this moment on.
+    pub from: Option<Ticks>,
+    /// Events before this moment.
+    pub to: Option<Ticks>,
+    /// Events of these providers; all if there are none.
+    pub providers: Vec<Provider>,
+}
+
+/// A provider, or the task of a kernel event, as people name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// By its GUID.
+    Guid(Guid),
+    /// By its name, in any case: `Microsoft-Windows-DotNETRuntime`, or as its events carry it.
+    Name(String),
+}
+
+impl Choice {
+    /// True if nothing is left out.
+    pub fn is_all(&self) -> bool {
+        *self == Choice::default()
+    }
+}
+
+/// The kinds of records that are counted apart, by the numbers that [`Trim`] gives.
+pub const KINDS: [&str; 8] = [
+    "samples",
+    "context switches",
+    "stacks",
+    "processes and threads",
+    "images",
+    "compiled code",
+    "disk I/O and file names",
+    "other events",
+];
+
+const SAMPLES: usize = 0;
+const SWITCHES: usize = 1;
+const STACKS: usize = 2;
+const PROCESSES: usize = 3;
+const IMAGES: usize = 4;
+const CODE: usize = 5;
+const DISK: usize = 6;
+const OTHER: usize = 7;
+
+/// Chooses records.
+#[derive(Debug)]
+pub struct Trim {
+    choice: Choice,
+    owners: Owners,
+    noted: Noted,
+}
+
+impl Trim {
+    /// Looks through a recording, whose processes and threads `trace` has. `progress` gets the number of bytes that have
+    /// been read.
+    pub fn new(
+        recording: &Recording,
+        trace: &Trace,
+        choice: Choice,
+        threads: NonZeroUsize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Trim {
+        let owners = Owners::new(trace, choice.processes.as_deref());
+        let trim = Trim { choice, owners, noted: Noted::default() };
+        if trim.choice.is_all() {
+            return trim;
+        }
+        let reading = recording.digest(&trim, threads, progress, || Survey::new(&trim));
+        let Reading { value: (survey, _), .. } = reading;
+        let noted = survey.finish(trace);
+        Trim { noted, ..trim }
+    }
+
+    fn is_in_time(&self, time: Ticks) -> bool {
+        self.choice.from.is_none_or(|from| from <= time) && self.choice.to.is_none_or(|to| time < to)
+    }
+
+    /// True for an event of the wanted providers.
+    fn is_provided(&self, event: &Event<'_>) -> bool {
+        let wanted = &self.choice.providers;
+        wanted.is_empty()
+            || wanted.iter().any(|wanted| match wanted {
+                Provider::Guid(guid) => *guid == event.provider,
+                Provider::Name(name) => {
+                    let is = |other: &str| other.eq_ignore_ascii_case(name);
+                    guids::provider_name(event.provider).is_some_and(is)
+                        || event.provider_name().is_some_and(|other| is(&other))
+                }
+            })
+    }
+
+    /// True if an event that is no fact of its process is wanted, as far as the time and its provider decide.
+    fn is_wanted(&self, event: &Event<'_>) -> bool {
+        self.is_in_time(event.time) && self.is_provided(event)
+    }
+
+    /// True for a process whose images and code are kept.
+    fn needs(&self, pid: u32) -> bool {
+        matches!(pid, 0 | 4) || self.owners.is_ever(pid) || self.noted.partners_with_stacks.contains(&pid)
+    }
+
+    /// The kind of an event, and whether it is kept.
+    fn decide(&self, event: &Event<'_>) -> (usize, bool) {
+        let Event { time, pid, tid, .. } = *event;
+        if let EVENT_TRACE | SYSTEM_CONFIG | SYS_CONFIG | META_DATA | WIN_SAT | LOST_EVENT = event.provider {
+            return (OTHER, true);
+        }
+        match decode(event) {
+            Ok(Decoded::Kernel(kernel)) => self.kernel(&kernel, event),
+            Ok(Decoded::Clr(clr)) => {
+                let is_code = is_code(&clr);
+                let is_kept = if is_code {
+                    self.needs(pid)
+                } else {
+                    self.owners.has(pid, tid, time) && self.is_wanted(event)
+                };
+                (CODE, is_kept)
+            }
+            Ok(Decoded::JavaScript(_)) => (CODE, self.needs(pid)),
+            // The times of files' versions are those of their images.
+            Ok(Decoded::Other) if event.provider == IMAGE_ID => (IMAGES, self.noted.images.contains(&time)),
+            Ok(Decoded::Other) | Err(_) => {
+                let is_kept = match (pid, tid) {
+                    // Nobody's, unless a stack says so.
+                    (NO_ID, NO_ID) => self.owners.is_all() || self.noted.owners.contains(&time),
+                    _ => self.owners.has(pid, tid, time),
+                };
+                (OTHER, is_kept && self.is_wanted(event))
+            }
+        }
+    }
+
+    fn kernel(&self, kernel: &Kernel<'_>, event: &Event<'_>) -> (usize, bool) {
+        let Event { time, pid, tid, .. } = *event;
+        // A process that is started, or a file that is mapped, by a chosen one may own a stack of it.
+        let is_done_by = || self.owners.has(pid, tid, time);
+        match kernel {
+            Kernel::Sample(sample) => {
+                let is_owner = self.owners.is_thread(sample.tid, time) || self.noted.named(time, sample.tid);
+                (SAMPLES, is_owner && self.is_wanted(event))
+            }
+            Kernel::CounterSample(sample) => {
+                let is_owner = self.owners.is_thread(sample.tid, time) || self.noted.named(time, sample.tid);
+                (SAMPLES, is_owner && self.is_wanted(event))
+            }
+            Kernel::ContextSwitch(switch) => {
+                let is_side = |tid| self.owners.is_thread(tid, time);
+                let is_border = self.noted.watched.is_some_and(|(first, last)| time == first || time == last);
+                let is_kept = is_side(switch.new_tid) || is_side(switch.old_tid) || is_border;
+                (SWITCHES, is_kept && self.is_wanted(event))
+            }
+            Kernel::ReadyThread(ready) => {
+                let is_side = |tid| self.owners.is_thread(tid, time);
+                (SWITCHES, (is_side(ready.tid) || is_side(tid)) && self.is_wanted(event))
+            }
+            Kernel::PageFault(fault) => {
+                let is_owner = match fault.tid {
+                    Some(tid) => self.owners.is_thread(tid, time),
+                    None if tid == NO_ID => self.owners.is_all() || self.noted.owners.contains(&time),
+                    None => self.owners.has(pid, tid, time),
+                };
+                (OTHER, is_owner && self.is_wanted(event))
+            }
+            Kernel::DiskIoInit(init) => {
+                let tid = init.tid.filter(|tid| *tid != NO_ID).unwrap_or(tid);
+                (DISK, self.owners.has(NO_ID, tid, time) && self.is_wanted(event))
+            }
+            Kernel::DiskIo(io) => (
+                DISK,
+                self.owners.is_all() && self.is_wanted(event) || self.noted.disk.contains(&(time, io.irp)),
+            ),
+            Kernel::FileName(name) => (DISK, self.owners.is_all() || self.noted.files.contains(&name.key)),
+            Kernel::StackWalk(walk) => (STACKS, self.keeps_stack(walk, time)),
+            Kernel::Process(process) => {
+                let is_kept = matches!(process.pid, 0 | 4) || self.owners.is_ever(process.pid);
+                (PROCESSES, is_kept || self.noted.partners.contains(&process.pid) || is_done_by())
+            }
+            Kernel::Thread(thread) => {
+                let is_partner = self.noted.partner_threads.contains(&thread.tid);
+                (PROCESSES, is_partner || self.owners.is_ever(thread.pid) || is_done_by())
+            }
+            Kernel::ThreadName(name) => {
+                let is_partner = self.noted.partner_threads.contains(&name.tid);
+                (PROCESSES, is_partner || self.owners.is_ever(name.pid))
+            }
+            Kernel::Image(Image { pid, .. }) => (IMAGES, self.needs(*pid) || is_done_by()),
+            Kernel::ImageId(id) => {
+                (IMAGES, process(id).map_or_else(|| self.noted.images.contains(&time), |pid| self.needs(pid)))
+            }
+            Kernel::ProfileInterval(_) | Kernel::Cpu(_) | Kernel::SysConfig(_) | Kernel::Lost(_) => {
+                (OTHER, true)
+            }
+            Kernel::Interrupt(_) => {
+                (OTHER, (self.owners.is_all() || self.noted.owners.contains(&time)) && self.is_wanted(event))
+            }
+        }
+    }
+
+    /// Stacks follow their events. A stack may complete those of later events of its thread, so one whose
+    /// event came before the wanted time is kept if it was written in it.
+    fn keeps_stack(&self, walk: &StackWalk<'_>, written: Ticks) -> bool {
+        match walk {
+            StackWalk::Stack { event_time, pid, tid, .. } | StackWalk::Key { event_time, pid, tid, .. } => {
+                self.is_stack_wanted(*event_time, written, *pid, *tid) || self.noted.named(*event_time, *tid)
+            }
+            StackWalk::Definition { key, .. } => self.noted.keys.contains(key),
+        }
+    }
+
+    /// True for a stack of a chosen process in the wanted time.
+    fn is_stack_wanted(&self, event_time: Ticks, written: Ticks, pid: u32, tid: u32) -> bool {
+        let is_in_time = self.choice.from.is_none_or(|from| from <= written)
+            && self.choice.to.is_none_or(|to| event_time < to);
+        is_in_time && self.choice.providers.is_empty() && self.owners.has(pid, tid, event_time)
+    }
+}
+
+impl Keep for Trim {
+    fn left_out(&self, record: &Record<'_>) -> Option<usize> {
+        let (kind, is_kept) = self.decide(&record.event());
+        (!is_kept).then_some(kind)
+    }
+
+    fn is_all(&self) -> bool {
+        self.choice.is_all()
+    }
+}
+
+/// True for what says where compiled code is and what it is called; the rest is what happened.
+fn is_code(clr: &Clr<'_>) -> bool {
+    matches!(
+        clr,
+        Clr::Method(_)
+            | Clr::IlMap(_)
+            | Clr::JitMemory(_)
+            | Clr::R2rEntryPoint(_)
+            | Clr::Module(_)
+            | Clr::DomainModule(_)
+            | Clr::Assembly(_)
+            | Clr::AppDomain(_)
+            | Clr::Runtime(_)
+            | Clr::RundownBegin { .. }
+            | Clr::RundownComplete { .. }
+            | Clr::TieredSettings(_)
+    )
+}
+
+/// The process of an image's identity. The version of a file has none: it belongs to the identity before it, of the same
+/// time.
+fn process(id: &ImageId<'_>) -> Option<u32> {
+    match id {
+        ImageId::File { pid, .. }
+        | ImageId::Pdb { pid, .. }
+        | ImageId::NoPdb { pid, .. }
+        | ImageId::Mark { pid, .. } => Some(*pid),
+        _ => None,
+    }
+}
