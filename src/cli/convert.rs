@@ -88,7 +88,7 @@ impl<'a> View<'a> {
             let others = format::ALL.iter().filter(|format| !format.needs.ends).map(|format| format.name);
             let others = others.collect::<Vec<_>>().join(", ");
             bail!(Usage(format!(
-                "-f {} shows CPU time only; other metrics take these formats: {others}",
+                "-f {} shows CPU time only; --metric and --event take these formats: {others}",
                 self.format.name
             )));
         }

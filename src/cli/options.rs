@@ -156,6 +156,9 @@ fn check_events(trace: &Trace, measure: &args::Measure, quiet: bool) -> Result<(
              level, with stacks (PerfView collects it by default)"
         );
     }
+    if events.is_empty() {
+        bail!("the chosen events never have stacks: they say what a session, a stack or an image file is");
+    }
     if bare == events.len() {
         bail!(
             "the chosen events were recorded without stacks; `xperf -stackwalk` names kernel events that get them, and \

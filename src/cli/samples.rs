@@ -11,6 +11,7 @@ use etwprof::report::{amount, count, cut_stacks, filtered_out};
 use etwprof::trace::EventSet;
 use etwprof::{Analysis, Options, analysis};
 
+use super::usage::Usage;
 use super::{args, candidates, choose, load, say, strict, symbols};
 
 /// Reads a recording and names its samples, with lines if `detail` has them. Fails where there are none, or none that the
@@ -61,6 +62,12 @@ fn chosen_events(files: &[PathBuf], measure: &args::Measure, quiet: bool) -> Res
         if reading.value.chosen(|name| wanted.matches(name)).is_empty() {
             bail!(candidates::no_such_event(wanted, &reading.value.rows()));
         }
+    }
+    if measure.event.iter().any(|wanted| wanted.matches("PerfInfo/Sample")) {
+        bail!(Usage(
+            "--event: CPU samples are what is shown without it; leave it out, or name other events"
+                .to_owned()
+        ));
     }
     Ok(reading.value.chosen(|name| measure.event.iter().any(|wanted| wanted.matches(name))))
 }

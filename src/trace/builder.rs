@@ -250,7 +250,7 @@ impl Builder {
 
     /// Keeps a chosen event. A stack that the CLR walks belongs to its event before it on the thread, chosen or not.
     fn choose(&mut self, decoded: Option<&Decoded<'_>>, event: &Event<'_>) {
-        let is_chosen = self.chosen.has(event);
+        let is_chosen = may_own_stack(event.provider) && self.chosen.has(event);
         if is_chosen {
             let (mut fact, mut tid) = (ChosenEvent::default(), event.tid);
             match decoded {
@@ -491,7 +491,9 @@ impl Builder {
                 kept.take(&raw, runner, other, StackId(stacks.number(stack)));
             }
         }
-        kept.types = self.types.iter().map(str::to_owned).collect();
+        if !kept.events.is_empty() {
+            kept.types = self.types.iter().map(str::to_owned).collect();
+        }
         let disk = self.disk.finish(
             &kept.disk_requests,
             &self.paths,

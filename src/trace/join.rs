@@ -200,11 +200,12 @@ impl Join {
         self.keep_idle = true;
     }
 
-    /// Keeps these events, too.
+    /// Keeps chosen events, too.
     pub(super) fn keep_events(&mut self, chosen: Arc<EventSet>) {
         self.chosen = chosen;
     }
 
+    /// Keeps these events, too.
     pub(super) fn keep(&mut self, keep: Keep) {
         self.keep = keep;
     }
