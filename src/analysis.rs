@@ -25,7 +25,7 @@ use crate::origin::{KernelSpace, Origin};
 use crate::profile::{Filter, Limit, Located, Measure, Profile};
 use crate::symbols::resolver::{self, Symbols};
 use crate::symbols::{self, Limits, Store, StoreOptions, SymbolPath, Unnamed};
-use crate::trace::{Builder, Keep, Trace};
+use crate::trace::{Builder, EventSet, Keep, Trace};
 
 /// What to make of a recording.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct Options {
     pub measure: Measure,
     /// What is kept beside what that needs.
     pub keep: Keep,
+    /// Events that are kept with their stacks.
+    pub events: EventSet,
     /// The samples to keep.
     pub filter: Filter,
     /// Where to look for symbols; `None` for the names that the recording itself has.
@@ -73,7 +75,8 @@ impl Default for Options {
         let (jobs, memory) = (None, None);
         let (measure, filter) = (Measure::default(), Filter::default());
         let keep = Keep::default();
-        Options { measure, keep, filter, symbols, trusted, repair, addresses, jobs, memory }
+        let events = EventSet::default();
+        Options { measure, keep, events, filter, symbols, trusted, repair, addresses, jobs, memory }
     }
 }
 
@@ -220,6 +223,9 @@ fn beside(files: &[impl AsRef<Path>]) -> Vec<PathBuf> {
 impl Options {
     /// Lets a builder keep what they ask for. To be called before the first event.
     pub fn prepare(&self, builder: &mut Builder) {
+        if !self.events.is_empty() {
+            builder.keep_events(self.events.clone());
+        }
         let keep = self.measure.keep().or(self.keep);
         if keep != Keep::default() {
             builder.keep(keep);

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use anyhow::{Result, bail};
 use etwprof::profile::{Filter, Matcher, Moment};
+use etwprof::report::events::Row;
 use etwprof::report::{count, time_of_day, time_zone};
 use etwprof::trace::{Process, Runner, Thread, Trace};
 use rustc_hash::FxHashMap;
@@ -36,6 +37,13 @@ pub(super) fn check_processes(filter: &Filter, trace: &Trace, quiet: bool) -> Re
             format!("--pid {pid}: no process has this id; {}", instead_of_id(trace, text, "processes"))
         }));
     answer(missing.collect(), has(&|process| filter.names_process(process)), quiet)
+}
+
+/// Says that no event matches, and which there are.
+pub(super) fn no_such_event(wanted: &Matcher, rows: &[Row]) -> String {
+    let there = added_up(rows.iter().filter_map(|row| Some((row.name.as_deref()?, row.count))));
+    let instead = instead(wanted, &there, "the recording has", " (`etwprof events` lists them)");
+    format!("--event {wanted}: the recording has no such event; {instead}")
 }
 
 /// The same for threads, processors and times.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use etwprof::Analysis;
-use etwprof::profile::{Detail, Grouping, Moment, Shape};
+use etwprof::profile::{Detail, Grouping, Measured, Moment, Shape};
 use etwprof::report::format::{self, Content, Format, Picture};
 use etwprof::report::{Spelling, console};
 
@@ -15,7 +15,7 @@ use super::{args, output, samples, say, strict};
 pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
     let mut view = View::new(&args.output, &args.shaping, &args.tree, &args.reading.names)?;
     args.output.check(&args.files)?;
-    view.check_metric(args.measure.metric)?;
+    view.check_metric(&args.measure)?;
     let filter = &args.reading.filter.samples;
     view.range = (filter.from, filter.to);
     view.chosen = [args.measure.chosen(), args.reading.filter.chosen()].concat();
@@ -83,12 +83,12 @@ impl<'a> View<'a> {
     }
 
     /// Fails for a format of which the readers take all for CPU time.
-    pub(super) fn check_metric(&self, metric: args::MetricWord) -> Result<()> {
-        if metric != args::MetricWord::Cpu && self.format.needs.ends {
+    pub(super) fn check_metric(&self, measure: &args::Measure) -> Result<()> {
+        if measure.measure().what != Measured::Cpu && self.format.needs.ends {
             let others = format::ALL.iter().filter(|format| !format.needs.ends).map(|format| format.name);
             let others = others.collect::<Vec<_>>().join(", ");
             bail!(Usage(format!(
-                "-f {} shows CPU time only; --metric takes these formats: {others}",
+                "-f {} shows CPU time only; --metric and --event take these formats: {others}",
                 self.format.name
             )));
         }

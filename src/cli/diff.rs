@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use etwprof::compare::{
     Comparison, Names, Run, Scale, ScaleError, Shaped, Side, Together, Verdict, read_saved,
 };
-use etwprof::profile::Metric;
+use etwprof::profile::{Metric, Unit};
 use etwprof::report::diff::{self, Checked, Diff, Tree};
 use etwprof::report::format::Content;
 use etwprof::report::tree_data::Made;
@@ -30,6 +30,11 @@ pub(super) struct Undecided(pub(super) Vec<String>);
 
 pub(super) fn run(args: &args::Diff, quiet: bool) -> Result<()> {
     args.shaping.check()?;
+    if args.metric.is_of_events() {
+        bail!(Usage(
+            "diff compares time; for events and allocations, compare the tables of `top --csv`".to_owned()
+        ));
+    }
     if args.scale == Scale::Samples && args.fail_if.iter().any(|condition| condition.functions.is_none()) {
         bail!(Usage("--fail-if total: with --scale samples, all samples are as many on both sides; use another --scale".to_owned()));
     }
@@ -153,7 +158,7 @@ fn read(path: &Path, args: &args::Diff, names: &mut Names, quiet: bool) -> Resul
     let filter = args.reading.filter.options()?;
     let seconds = analysis.profile.seconds((filter.from, filter.to));
     let shaped = Shaped::new(analysis.profile.metric, &shape, &args.chosen().join(" "));
-    let made = Made { seconds, dispersion: analysis.profile.dispersion(), shaped };
+    let made = Made { seconds, dispersion: analysis.profile.dispersion(), shaped, unit: Unit::Time };
     let run = diff::run(&arranged, &spelling, made, names);
     samples::report(&args.reading, &args.shaping, &analysis, &arranged, quiet, || Ok(()))?;
     Ok(run)

@@ -4,8 +4,10 @@ use anyhow::{Result, bail};
 use etwprof::profile::{Detail, Filter, Measure, Measured, Moment, Nameless};
 use etwprof::symbols::find::credentials::{Credentials, netrc_file};
 use etwprof::symbols::{StoreOptions, SymbolPath};
-use etwprof::trace::{Keep, Parts, Trace};
+use etwprof::trace::{EventSet, Keep, Parts, Trace};
 use etwprof::{Options, SymbolOptions};
+
+use etwprof::report::count;
 
 use super::usage::Usage;
 use super::{args, say, words};
@@ -88,7 +90,8 @@ impl args::Limits {
         let (trusted, repair, addresses) = (self.no_limit, self.repair_stacks, detail.addresses);
         let (jobs, memory) = (self.jobs, self.max_memory);
         let (measure, keep) = (Measure::default(), Keep::default());
-        Options { measure, keep, filter, symbols, trusted, repair, addresses, jobs, memory }
+        let events = EventSet::default();
+        Options { measure, keep, events, filter, symbols, trusted, repair, addresses, jobs, memory }
     }
 }
 
@@ -99,6 +102,7 @@ impl args::Measure {
         let metric = metric.filter(|_| self.metric != args::MetricWord::Cpu);
         let mut flags: Vec<String> =
             metric.iter().map(|metric| format!("--metric {}", metric.get_name())).collect();
+        flags.extend(self.event.iter().map(|event| format!("--event '{event}'")));
         flags.extend(self.by_reason.then(|| "--by-reason".to_owned()));
         flags.extend(self.with_wakers.then(|| "--with-wakers".to_owned()));
         flags
@@ -112,9 +116,9 @@ impl args::Measure {
                 "--by-reason: only blocked time has reasons; use it with --metric blocked or wall".to_owned()
             ));
         }
-        if measure.wakers && measure.what == Measured::Cpu {
+        if measure.wakers && !matches!(measure.what, Measured::Blocked | Measured::Ready | Measured::Wall) {
             bail!(Usage(
-                "--with-wakers: CPU time has no wakers; use it with --metric blocked, ready or wall"
+                "--with-wakers: only waits have wakers; use it with --metric blocked, ready or wall"
                     .to_owned()
             ));
         }
@@ -123,6 +127,9 @@ impl args::Measure {
 
     /// Fails if the recording does not have what the metric needs.
     pub(super) fn check(&self, trace: &Trace, quiet: bool) -> Result<()> {
+        if self.is_of_events() {
+            return check_events(trace, self, quiet);
+        }
         if self.metric == args::MetricWord::Cpu {
             return Ok(());
         }
@@ -137,6 +144,35 @@ impl args::Measure {
         }
         Ok(())
     }
+}
+
+/// Fails if a recording has none of the chosen events, or no stack of any.
+fn check_events(trace: &Trace, measure: &args::Measure, quiet: bool) -> Result<()> {
+    let events = &trace.kept.events;
+    let bare = events.iter().filter(|event| trace.stack(event.stack).parts() == Parts::None).count();
+    if measure.metric == args::MetricWord::Allocated && events.is_empty() {
+        bail!(
+            "the recording has no allocation events; record the GC keyword of Microsoft-Windows-DotNETRuntime at the verbose \
+             level, with stacks (PerfView collects it by default)"
+        );
+    }
+    if events.is_empty() {
+        bail!("the chosen events never have stacks: they say what a session, a stack or an image file is");
+    }
+    if bare == events.len() {
+        bail!(
+            "the chosen events were recorded without stacks; `xperf -stackwalk` names kernel events that get them, and \
+             PerfView's providers take @StacksEnabled=true"
+        );
+    }
+    if bare > 0 && !quiet {
+        say::warning(format_args!(
+            "{} of the {} chosen events have no stack; they are shown under [no stack]",
+            count(bare as u64),
+            count(events.len() as u64)
+        ));
+    }
+    Ok(())
 }
 
 /// Warns if it is not known where threads went to sleep.

@@ -4,11 +4,15 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use etwprof::etl::Recording;
 use etwprof::profile::{Arranged, Balance, Detail, Filter, Metric, Profile, Resolution, Unresolved};
-use etwprof::report::{count, cut_stacks, duration, filtered_out};
-use etwprof::{Analysis, Options};
+use etwprof::report::events::Counter;
+use etwprof::report::{amount, count, cut_stacks, filtered_out};
+use etwprof::trace::EventSet;
+use etwprof::{Analysis, Options, analysis};
 
-use super::{args, choose, load, say, strict, symbols};
+use super::usage::Usage;
+use super::{args, candidates, choose, load, say, strict, symbols};
 
 /// Reads a recording and names its samples, with lines if `detail` has them. Fails where there are none, or none that the
 /// filter keeps.
@@ -21,7 +25,8 @@ pub(super) fn open(
 ) -> Result<Analysis> {
     let filter = args.filter.options()?;
     let options = args.limits.options(filter, args.symbols.options(quiet)?, detail);
-    let options = Options { measure: measure.checked()?, ..options };
+    let events = chosen_events(files, measure, quiet)?;
+    let options = Options { measure: measure.checked()?, events, ..options };
     let mut analysis = load::analysis(files, &options, quiet)?;
     load::warn(&analysis);
     measure.check(&analysis.profile.trace, quiet)?;
@@ -39,6 +44,32 @@ pub(super) fn open(
     choose::narrow(&mut analysis, &options.filter, &args.filter.samples, detail, quiet)?;
     choose::check_some_are_left(&options.filter, &analysis.profile.balance)?;
     Ok(analysis)
+}
+
+/// The events that are to be kept. Where somebody chose some by name, a reading of its own finds what the recording has.
+fn chosen_events(files: &[PathBuf], measure: &args::Measure, quiet: bool) -> Result<EventSet> {
+    if measure.metric == args::MetricWord::Allocated {
+        return Ok(EventSet::allocations());
+    }
+    if measure.event.is_empty() {
+        return Ok(EventSet::default());
+    }
+    let recording = Recording::open(files)?;
+    let reading = load::watched(&recording, quiet, |progress| {
+        recording.fold(analysis::processors(), progress, Counter::default, Counter::event)
+    })?;
+    for wanted in &measure.event {
+        if reading.value.chosen(|name| wanted.matches(name)).is_empty() {
+            bail!(candidates::no_such_event(wanted, &reading.value.rows()));
+        }
+    }
+    if measure.event.iter().any(|wanted| wanted.matches("PerfInfo/Sample")) {
+        bail!(Usage(
+            "--event: CPU samples are what is shown without it; leave it out, or name other events"
+                .to_owned()
+        ));
+    }
+    Ok(reading.value.chosen(|name| measure.event.iter().any(|wanted| wanted.matches(name))))
 }
 
 /// Prints a table of `arranged` samples, between the warnings and the account.
@@ -99,13 +130,10 @@ pub(super) fn close(analysis: &Analysis, arranged: &Arranged, quiet: bool) {
 /// The account of all samples, in one line.
 fn closing_line(balance: &Balance, time: i64, metric: Metric) -> String {
     let of = if metric == Metric::CPU { "of CPU" } else { metric.name };
-    let mut line = format!(
-        "{} {} = {} kept ({} {of})",
-        count(balance.total),
-        metric.samples,
-        count(balance.kept),
-        cpu(time),
-    );
+    let mut line = format!("{} {} = {} kept", count(balance.total), metric.samples, count(balance.kept),);
+    if let Some(amount) = amount(metric, time) {
+        line += &format!(" ({amount} {of})");
+    }
     if metric == Metric::CPU || balance.idle > 0 {
         line += &format!(" + {} idle", count(balance.idle));
     }
@@ -138,9 +166,4 @@ fn managed_line(all: &Resolution) -> Option<String> {
         line += &format!(", {unnamed:.1}% unknown code (mostly: {})", worst.cause.text());
     }
     Some(line)
-}
-
-/// CPU time in 100 ns as text.
-pub(super) fn cpu(time: i64) -> String {
-    duration(time as f64 / 1e7)
 }

@@ -47,7 +47,9 @@ pub(super) fn top(args: &args::Top, quiet: bool) -> Result<()> {
     }
     let arranged = args.shaping.arranged(&analysis.profile, &shape, &spelling);
     let spelling = spelling.with_groups(&arranged.groups);
-    let top = Top::new(&arranged, &spelling, by, args.sort.sort()).first(args.table.most());
+    let top = Top::new(&arranged, &spelling, by, args.sort.sort())
+        .in_unit(analysis.profile.metric.unit)
+        .first(args.table.most());
     samples::report(&args.reading, &args.shaping, &analysis, &arranged, quiet, || {
         output::print(|mut out| match args.table.form() {
             Form::Text => table::write(&mut out, &top, output::terminal_width()),
@@ -66,7 +68,7 @@ pub(super) fn calls(args: &args::Calls, side: Side, quiet: bool) -> Result<()> {
         Calls::new(arranged, &spelling, &args.asked.wanted, side)
     };
     let (arranged, calls) = found(&args.shaping, &analysis.profile, detail, find)?;
-    let calls = calls.first(args.table.most());
+    let calls = calls.in_unit(analysis.profile.metric.unit).first(args.table.most());
     samples::report(&args.reading, &args.shaping, &analysis, &arranged, quiet, || {
         output::print(|mut out| match args.table.form() {
             Form::Text => calls::write(&mut out, &calls, output::terminal_width()),

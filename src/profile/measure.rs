@@ -3,7 +3,7 @@
 use crate::clock::Ticks;
 use crate::events::kernel::InterruptKind;
 use crate::trace::waits::{Span, State, Waits};
-use crate::trace::{Context, InterruptSpan, Keep, RunnerId, Sample, StackId, Trace};
+use crate::trace::{ChosenEvent, Context, InterruptSpan, Keep, RunnerId, Sample, StackId, Stacked, Trace};
 
 use super::filter::{Balance, Filter};
 use super::frame::Remark;
@@ -35,6 +35,10 @@ pub enum Measured {
     Interrupts,
     /// CPU, blocked and ready time. What is no CPU time stands below a remark.
     Wall,
+    /// The chosen events, with the stacks with which they were written ([`Kept::events`](crate::trace::Kept::events)).
+    Events,
+    /// The bytes that chosen events say were allocated.
+    Allocated,
 }
 
 impl Measured {
@@ -46,6 +50,8 @@ impl Measured {
             Measured::Ready => Metric::READY,
             Measured::Wall => Metric::WALL,
             Measured::Interrupts => Metric::INTERRUPTS,
+            Measured::Events => Metric::EVENTS,
+            Measured::Allocated => Metric::ALLOCATED,
         }
     }
 
@@ -62,7 +68,7 @@ impl Measure {
     /// The events that must be kept for it.
     pub fn keep(&self) -> Keep {
         let interrupts = self.what == Measured::Interrupts;
-        let waits = self.what != Measured::Cpu && !interrupts;
+        let waits = matches!(self.what, Measured::Blocked | Measured::Ready | Measured::Wall);
         Keep { switches: waits, readied: waits, interrupts, ..Keep::default() }
     }
 }
@@ -128,6 +134,9 @@ pub(super) fn samples(
         dots.into_iter().for_each(keep);
         return Balance { total, kept: total, ..Balance::default() };
     }
+    if let Measured::Events | Measured::Allocated = measure.what {
+        return filter.sift(trace, of_events(trace, measure.what), keep);
+    }
     let mut dots = Vec::new();
     let mut balance = Balance::default();
     if measure.what == Measured::Wall {
@@ -138,6 +147,29 @@ pub(super) fn samples(
     dots.sort_by_key(|dot| dot.time);
     dots.into_iter().for_each(keep);
     balance
+}
+
+/// The chosen events, each for one or for its bytes. Of allocations those that say how much.
+fn of_events(trace: &Trace, what: Measured) -> Vec<Dot> {
+    let dot = |event: &Stacked<ChosenEvent>| {
+        let value = match what {
+            Measured::Allocated => i64::try_from(event.fact.bytes).unwrap_or(i64::MAX),
+            _ => 1,
+        };
+        (value > 0).then_some(Dot {
+            time: event.time,
+            value,
+            runner: event.runner,
+            stack: event.stack,
+            address: None,
+            processor: event.processor,
+            context: Context::Thread,
+            count: 1,
+            mark: None,
+            waker: None,
+        })
+    };
+    trace.kept.events.iter().filter_map(dot).collect()
 }
 
 /// DPCs and interrupts, by when they ended. Whose threads they interrupted does not matter.

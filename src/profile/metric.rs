@@ -14,10 +14,11 @@ pub struct Metric {
 }
 
 /// What a value counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unit {
     /// 100 nanoseconds.
+    #[default]
     Time,
     /// Bytes.
     Bytes,
@@ -33,6 +34,8 @@ pub enum Counted {
     Samples,
     /// Microseconds of samples that differ in length.
     Microseconds,
+    /// Bytes of samples that stand for different amounts.
+    Bytes,
 }
 
 impl Metric {
@@ -52,6 +55,14 @@ impl Metric {
     /// The time in which DPCs and interrupts ran.
     pub const INTERRUPTS: Metric = Metric::time("interrupt time", "interrupts");
 
+    /// Events of any kind.
+    pub const EVENTS: Metric =
+        Metric { name: "events", unit: Unit::Count, samples: "events", counted: Counted::Samples };
+
+    /// What was allocated.
+    pub const ALLOCATED: Metric =
+        Metric { name: "allocated", unit: Unit::Bytes, samples: "events", counted: Counted::Bytes };
+
     /// The metric of time with this name.
     pub fn of_time(name: &str) -> Option<Metric> {
         [Metric::CPU, Metric::BLOCKED, Metric::READY, Metric::WALL]
@@ -68,6 +79,7 @@ impl Metric {
         match self.counted {
             Counted::Samples => samples,
             Counted::Microseconds => value.saturating_add(5) / 10,
+            Counted::Bytes => value,
         }
     }
 }

@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
-use crate::profile::{self, Arranged, Matcher};
+use crate::profile::{self, Arranged, Matcher, Unit};
 
 use super::grid::{Csv, Grid};
 use super::named::{NameId, NamesOf};
 use super::spelling::Spelling;
 use super::table::grid_rest;
-use super::text::{cell, count, json, milliseconds, nanoseconds, one_line, share};
+use super::text::{cell, count, json, milliseconds, nanoseconds, one_line, share, unit_cell, unit_head};
 
 /// Which end of the calls is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct Calls {
     pub left_out: usize,
     #[serde(skip)]
     side: Side,
+    #[serde(skip)]
+    unit: Unit,
 }
 
 /// Functions that were asked for, and all of their samples.
@@ -117,7 +119,7 @@ impl Asked {
     }
 
     /// Writes which functions were found, and what they have.
-    pub(super) fn write(&self, out: &mut impl Write, what: &str) -> io::Result<()> {
+    pub(super) fn write(&self, out: &mut impl Write, what: &str, unit: Unit) -> io::Result<()> {
         const SHOWN: usize = 10;
         let name = match self.functions.as_slice() {
             [one] => one_line(one).into_owned(),
@@ -125,12 +127,23 @@ impl Asked {
         };
         let (inclusive, exclusive) = (count_of(self.inclusive), count_of(self.exclusive));
         let of_all = share(self.inclusive, self.kept);
-        writeln!(
-            out,
-            "{what} {name}: {inclusive} samples inclusive ({of_all} of {}, {} ms), {exclusive} exclusive",
-            count_of(self.kept),
-            milliseconds(self.inclusive_ns / 100)
-        )?;
+        if unit != Unit::Time {
+            let amount = |counted| unit_cell(unit, counted, 0);
+            let (inclusive, exclusive, kept) =
+                (amount(self.inclusive), amount(self.exclusive), amount(self.kept));
+            let unit = if unit == Unit::Bytes { " KiB" } else { "" };
+            writeln!(
+                out,
+                "{what} {name}: {inclusive}{unit} inclusive ({of_all} of {kept}), {exclusive} exclusive"
+            )?;
+        } else {
+            writeln!(
+                out,
+                "{what} {name}: {inclusive} samples inclusive ({of_all} of {}, {} ms), {exclusive} exclusive",
+                count_of(self.kept),
+                milliseconds(self.inclusive_ns / 100)
+            )?;
+        }
         if self.functions.len() > 1 {
             for function in self.functions.iter().take(SHOWN) {
                 writeln!(out, "  {}", one_line(function))?;
@@ -199,7 +212,18 @@ impl Calls {
         };
         let mut rows: Vec<Row> = calls.iter().filter_map(row).collect();
         rows.sort_by(|a, b| (Reverse(a.samples), &a.name).cmp(&(Reverse(b.samples), &b.name)));
-        Ok(Calls { of, rows, left_out: 0, side })
+        Ok(Calls { of, rows, left_out: 0, side, unit: Unit::Time })
+    }
+
+    /// The same of values that are no time: rows have none then.
+    #[must_use]
+    pub fn in_unit(mut self, unit: Unit) -> Calls {
+        self.unit = unit;
+        if unit != Unit::Time {
+            (self.of.inclusive_ns, self.of.exclusive_ns) = (0, 0);
+            self.rows.iter_mut().for_each(|row| row.ns = 0);
+        }
+        self
     }
 
     /// Leaves out all rows but the first `rows`.
@@ -218,11 +242,16 @@ pub fn write(out: &mut impl Write, calls: &Calls, width: Option<usize>) -> io::R
         Side::Callers => ("callers of", "caller"),
         Side::Callees => ("callees of", "callee"),
     };
-    calls.of.write(out, what)?;
-    let mut grid = Grid::new(["%", "samples", "ms"], head);
+    calls.of.write(out, what, calls.unit)?;
+    // Bytes and events are what is counted.
+    let heads = match calls.unit {
+        Unit::Time => ["%", "samples", "ms"],
+        unit => ["%", "", unit_head(unit)],
+    };
+    let mut grid = Grid::new(heads, head);
     for row in &calls.rows {
-        let numbers =
-            [share(row.samples, calls.of.inclusive), count_of(row.samples), milliseconds(row.ns / 100)];
+        let amount = unit_cell(calls.unit, row.samples, row.ns);
+        let numbers = [share(row.samples, calls.of.inclusive), count_of(row.samples), amount];
         grid.row(numbers, row.samples, &row.name);
     }
     grid.write(out, width)?;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::event::{Event, Kind};
 use crate::events::names;
 use crate::guid::Guid;
+use crate::trace::{EventKey, EventSet};
 
 use super::text::{count, json, one_line};
 
@@ -60,6 +61,32 @@ impl Counter {
                 *count += 1;
             }
         }
+    }
+
+    /// The events of which `is_wanted` is true for one of their names: `Provider/Event`, with the GUID of the provider or the
+    /// number of the event too.
+    pub fn chosen(&self, is_wanted: impl Fn(&str) -> bool) -> EventSet {
+        let mut set = EventSet::default();
+        let mut add = |key: &Key, own: Option<&str>, name: Option<String>| {
+            let (number, what) = match key.kind {
+                Kind::Classic => (u16::from(key.opcode), EventKey::Classic(key.provider, key.opcode)),
+                Kind::Manifest(id) => (id, EventKey::Manifest(key.provider, id)),
+                Kind::Message(_) | Kind::Unknown(_) => return,
+            };
+            let name = name.unwrap_or_default();
+            let (provider, event) = name.split_once('/').unwrap_or((name.as_str(), ""));
+            let guid = key.provider.to_string();
+            let providers = [provider, guid.as_str()];
+            let events = [event.to_owned(), number.to_string()];
+            let mut names =
+                providers.iter().flat_map(|provider| events.iter().map(move |event| (provider, event)));
+            if names.any(|(provider, event)| is_wanted(&format!("{provider}/{event}"))) {
+                set.insert(what, own);
+            }
+        };
+        self.counts.keys().for_each(|key| add(key, None, name(key)));
+        self.named.iter().for_each(|((key, own), (_, name))| add(key, Some(own), name.clone()));
+        set
     }
 
     /// The rows, by provider, id, opcode and version.

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
-use crate::profile::{self, Arranged, Line, Matcher};
+use crate::profile::{self, Arranged, Line, Matcher, Unit};
 
 use super::calls::{Asked, NotFound};
 use super::grid::{Csv, Grid};
@@ -150,7 +150,7 @@ fn text_of<'t>(lines: &[&'t str], number: u32) -> Option<&'t str> {
 /// Writes the lines in the order of the source, the file with the hottest one first, and a few others between them. Shares
 /// are of the samples with the functions. With the `width` of a terminal the lines of the table end there.
 pub fn write(out: &mut impl Write, lines: &Lines, width: Option<usize>) -> io::Result<()> {
-    lines.of.write(out, "lines of")?;
+    lines.of.write(out, "lines of", Unit::Time)?;
     let mut files: Vec<(Option<&str>, Vec<&Row>)> = Vec::new();
     for row in &lines.rows {
         match files.iter_mut().find(|(file, _)| *file == row.file.as_deref()) {

@@ -43,5 +43,5 @@ pub use account::{filtered_out, reasons};
 pub use label::{Label, Labels, Plain};
 pub use narrow::narrow;
 pub use spelling::Spelling;
-pub use text::{bytes, count, cut_stacks, duration, json, one_line, signed, time_of_day, time_zone};
+pub use text::{amount, bytes, count, cut_stacks, duration, json, one_line, signed, time_of_day, time_zone};
 pub use verbose::verbose;

@@ -6,12 +6,12 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::profile::{self, Arranged, Category, Entry};
+use crate::profile::{self, Arranged, Category, Entry, Unit};
 
 use super::grid::{Csv, Grid};
 use super::named::{Name, NamesOf};
 use super::spelling::Spelling;
-use super::text::{cell, json, milliseconds, nanoseconds, share};
+use super::text::{cell, json, nanoseconds, share, unit_cell};
 
 /// What a row of the table is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -81,6 +81,8 @@ pub struct Top {
     pub rows: Vec<Row>,
     /// How many rows were left out.
     pub left_out: usize,
+    #[serde(skip)]
+    unit: Unit,
 }
 
 /// A row of a [`Top`].
@@ -129,10 +131,20 @@ impl Top {
             By::Category => categories(arranged, spelling),
             By::Line => lines(arranged, spelling),
         };
-        let mut top = Top { kept: arranged.counts.total(), by, sort, rows, left_out: 0 };
+        let mut top = Top { kept: arranged.counts.total(), by, sort, rows, left_out: 0, unit: Unit::Time };
         top.add_rest(arranged.values.total());
         top.rows.sort_by(|a, b| top.sort.key(a).cmp(&top.sort.key(b)));
         top
+    }
+
+    /// The same of values that are no time: rows have none then.
+    #[must_use]
+    pub fn in_unit(mut self, unit: Unit) -> Top {
+        self.unit = unit;
+        if unit != Unit::Time {
+            self.rows.iter_mut().for_each(|row| (row.exclusive_ns, row.inclusive_ns) = (0, 0));
+        }
+        self
     }
 
     /// Leaves out all rows but the first `rows`.
@@ -245,15 +257,19 @@ fn runners(arranged: &Arranged, spelling: &Spelling<'_>, by: By) -> Vec<Row> {
 
 /// Writes a table. With the `width` of a terminal the lines end there, and bars show the shares.
 pub fn write(out: &mut impl Write, top: &Top, width: Option<usize>) -> io::Result<()> {
-    let mut grid = Grid::new(["excl %", "excl ms", "incl %", "incl ms"], top.by.text());
+    let [exclusive, inclusive] = match top.unit {
+        Unit::Time => ["excl ms", "incl ms"],
+        Unit::Bytes => ["excl KiB", "incl KiB"],
+        Unit::Count => ["excl", "incl"],
+    };
+    let mut grid = Grid::new(["excl %", exclusive, "incl %", inclusive], top.by.text());
     for row in &top.rows {
-        let ms = |nanoseconds: i64| milliseconds(nanoseconds / 100);
         grid.row(
             [
                 share(row.exclusive, top.kept),
-                ms(row.exclusive_ns),
+                unit_cell(top.unit, row.exclusive, row.exclusive_ns),
                 share(row.inclusive, top.kept),
-                ms(row.inclusive_ns),
+                unit_cell(top.unit, row.inclusive, row.inclusive_ns),
             ],
             match top.sort {
                 Sort::Exclusive => row.exclusive,

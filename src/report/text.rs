@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::clock::Clock;
 use crate::event::Ticks;
-use crate::profile::{Cut, Metric};
+use crate::profile::{Cut, Metric, Unit};
 use crate::trace::Merged;
 
 /// A count with commas between thousands.
@@ -152,6 +152,34 @@ fn escaped(json: String) -> String {
 pub(super) fn cell(text: &str) -> Cow<'_, str> {
     let text = one_line(text);
     if text.starts_with(['=', '+', '-', '@']) { format!("'{text}").into() } else { text }
+}
+
+/// So much of a metric: `12.5 ms`, `1.2 GiB`; nothing of what is only counted.
+pub fn amount(metric: Metric, value: i64) -> Option<String> {
+    match metric.unit {
+        Unit::Time => Some(duration(value as f64 / 1e7)),
+        Unit::Bytes => Some(bytes(u64::try_from(value).unwrap_or(0))),
+        Unit::Count => None,
+    }
+}
+
+/// What the head of a column of this unit ends with.
+pub(super) fn unit_head(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Time => "ms",
+        Unit::Bytes => "KiB",
+        Unit::Count => "count",
+    }
+}
+
+/// A cell of such a column: of time in ns, and of what a tree counts.
+pub(super) fn unit_cell(unit: Unit, counted: i64, ns: i64) -> String {
+    match unit {
+        Unit::Time => milliseconds(ns / 100),
+        // Tenths, as milliseconds have them.
+        Unit::Bytes => milliseconds((counted as f64 * 1e4 / 1024.0).round() as i64),
+        Unit::Count => count(counted.unsigned_abs()),
+    }
 }
 
 /// Time in 100 ns as milliseconds: `1,856.2`.

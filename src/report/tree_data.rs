@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::compare::Shaped;
 use crate::prefix_tree::NodeId;
-use crate::profile::{Arranged, Category, Entry, Unresolved};
+use crate::profile::{Arranged, Category, Entry, Unit, Unresolved};
 
 use super::format::{Content, Format, Needs, Picture, Tops};
 use super::grid::Csv;
@@ -31,6 +31,7 @@ pub const JSON: Format = Format {
             seconds,
             dispersion: picture.profile().dispersion(),
             shaped: Shaped::new(picture.profile().metric, picture.shape, picture.chosen),
+            unit: picture.profile().metric.unit,
         };
         write_json(&mut out, picture.arranged, picture.labels, &made)
     },
@@ -41,7 +42,9 @@ pub const CSV: Format = Format {
     name: "csv",
     endings: &[".csv"],
     about: "The same in rows",
-    write: |mut out, picture: &Picture<'_>| write_csv(&mut out, picture.arranged, picture.labels),
+    write: |mut out, picture: &Picture<'_>| {
+        write_csv(&mut out, picture.arranged, picture.labels, picture.profile().metric.unit)
+    },
     ..JSON
 };
 
@@ -87,7 +90,10 @@ struct Node {
 }
 
 /// The nodes, depth first, those with more samples before their siblings. A trace may be deeper than the program's stack.
-fn nodes(arranged: &Arranged) -> impl Iterator<Item = Node> {
+///
+/// Values that are no time are what is counted too.
+fn nodes(arranged: &Arranged, unit: Unit) -> impl Iterator<Item = Node> {
+    let ns = move |value| if unit == Unit::Time { nanoseconds(value) } else { 0 };
     let mut next: Vec<(NodeId, Option<usize>)> =
         arranged.counts.roots().iter().rev().map(|root| (*root, None)).collect();
     let mut index = 0;
@@ -101,14 +107,14 @@ fn nodes(arranged: &Arranged) -> impl Iterator<Item = Node> {
             entry: counts.entry,
             exclusive: counts.exclusive(),
             inclusive: counts.inclusive(),
-            exclusive_ns: nanoseconds(values.exclusive()),
-            inclusive_ns: nanoseconds(values.inclusive()),
+            exclusive_ns: ns(values.exclusive()),
+            inclusive_ns: ns(values.inclusive()),
         })
     })
 }
 
 /// What is to be known of a tree that is compared with another.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Made {
     /// How long was recorded, in seconds.
     pub seconds: f64,
@@ -116,6 +122,8 @@ pub struct Made {
     pub dispersion: f64,
     /// How it was made.
     pub shaped: Shaped,
+    /// What its values are.
+    pub unit: Unit,
 }
 
 /// Writes a tree as JSON, a node on each line. It is never in memory as a whole.
@@ -125,7 +133,7 @@ pub fn write_json(
     spelling: &Spelling<'_>,
     made: &Made,
 ) -> io::Result<()> {
-    let Made { seconds, dispersion, shaped } = made;
+    let Made { seconds, dispersion, shaped, .. } = made;
     let (kept, shape) = (arranged.counts.total(), json_text(shaped)?);
     write!(
         out,
@@ -133,7 +141,7 @@ pub fn write_json(
     )?;
     // The fields of each entry, without the braces around them.
     let mut facts: FxHashMap<Entry, String> = FxHashMap::default();
-    for (index, node) in nodes(arranged).enumerate() {
+    for (index, node) in nodes(arranged, made.unit).enumerate() {
         let Node { parent, entry, exclusive, inclusive, exclusive_ns, inclusive_ns } = node;
         let facts = match facts.entry(entry) {
             Occupied(known) => known.into_mut(),
@@ -159,7 +167,12 @@ pub fn write_json(
 }
 
 /// Writes the tree as CSV with a head, a node in each row; `index` is what `parent` refers to.
-pub fn write_csv(out: &mut impl Write, arranged: &Arranged, spelling: &Spelling<'_>) -> io::Result<()> {
+pub fn write_csv(
+    out: &mut impl Write,
+    arranged: &Arranged,
+    spelling: &Spelling<'_>,
+    unit: Unit,
+) -> io::Result<()> {
     const HEAD: [&str; 14] = [
         "index",
         "parent",
@@ -179,7 +192,7 @@ pub fn write_csv(out: &mut impl Write, arranged: &Arranged, spelling: &Spelling<
     let mut csv = Csv::new(out, &HEAD)?;
     let text = |text: &str| cell(text).into_owned();
     let mut facts: FxHashMap<Entry, Facts> = FxHashMap::default();
-    for (index, node) in nodes(arranged).enumerate() {
+    for (index, node) in nodes(arranged, unit).enumerate() {
         let facts = facts.entry(node.entry).or_insert_with(|| {
             let facts = Facts::of(spelling, node.entry);
             let (name, key, module) = (text(&facts.name), text(&facts.key), text(&facts.module));

@@ -6,6 +6,7 @@ use crate::events::kernel::{self, ContextSwitch, CounterSample, DiskIoInit, Page
 use crate::origin::KernelSpace;
 use crate::prefix_tree::NodeId;
 
+use super::chosen::ChosenEvent;
 use super::pieces::Pieces;
 
 /// Which events are kept beside the CPU samples, each with its stack. None unless somebody asks: there may be 50 times
@@ -52,6 +53,8 @@ impl Keep {
             Fact::Counter(_) => self.counted,
             Fact::Fault(_) => self.faults,
             Fact::Disk(_) => self.disk,
+            // They are chosen one by one.
+            Fact::Chosen(_) => true,
         }
     }
 }
@@ -64,6 +67,7 @@ pub(super) enum Fact {
     Counter(CounterSample),
     Fault(PageFault),
     Disk(DiskIoInit),
+    Chosen(ChosenEvent),
 }
 
 /// An event other than a CPU sample.
@@ -83,9 +87,14 @@ impl Other {
             // The payload names the thread that was made ready.
             Fact::Ready(_) => event.tid,
             // A driver may ask for a thread that is not the one that runs.
-            Fact::Disk(_) => event.tid,
+            Fact::Disk(_) | Fact::Chosen(_) => event.tid,
         };
         Other { fact, tid }
+    }
+
+    /// A chosen event, whose stack is that of `tid`.
+    pub(super) fn chosen(event: ChosenEvent, tid: u32) -> Other {
+        Other { fact: Fact::Chosen(event), tid }
     }
 
     /// The other thread that it names.
@@ -93,7 +102,7 @@ impl Other {
         match self.fact {
             Fact::Switch(switch) => Some(switch.old_tid),
             Fact::Ready(ready) => Some(ready.tid),
-            Fact::Counter(_) | Fact::Fault(_) | Fact::Disk(_) => None,
+            Fact::Counter(_) | Fact::Fault(_) | Fact::Disk(_) | Fact::Chosen(_) => None,
         }
     }
 }
@@ -142,7 +151,7 @@ impl Owner for Other {
         match self.fact {
             Fact::Counter(sample) => Some(sample.address),
             // The stack begins in the kernel, at the code that writes the event.
-            Fact::Switch(_) | Fact::Ready(_) | Fact::Fault(_) | Fact::Disk(_) => None,
+            Fact::Switch(_) | Fact::Ready(_) | Fact::Fault(_) | Fact::Disk(_) | Fact::Chosen(_) => None,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Events, one after another, into a [`Trace`].
 
 use std::collections::BTreeMap;
-
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
@@ -12,7 +12,7 @@ use crate::event::{Event, Kind, NO_ID, Pointer};
 use crate::events::clr::{self, Clr};
 use crate::events::kernel::{self, Kernel, Phase, StackWalk, SysConfig};
 use crate::events::{Decoded, decode};
-use crate::guids::KERNEL_EVENT_TRACING;
+use crate::guids::{CLR, KERNEL_EVENT_TRACING};
 use crate::interned::Interned;
 use crate::origin::{KernelSpace, Machine, Missing, Origin};
 use crate::sink::{Inventory, Sink};
@@ -20,6 +20,7 @@ use crate::sink::{Inventory, Sink};
 use super::Trace;
 use super::accounting::Lost;
 use super::awaiting::{Awaiting, Fact, Keep, Owner};
+use super::chosen::{ChosenEvent, EventSet};
 use super::code::Collector;
 use super::digest::{Buffers, Digest, Item, Worker, may_own_stack};
 use super::disk;
@@ -35,6 +36,7 @@ use super::merging::{Merger, Merging};
 use super::paths::Paths;
 use super::processes::{Process, ProcessId, Processes, ThreadId, Threads};
 use super::sample::{ANY_PROCESSOR, Context, Runner, RunnerId, Sample, Stack, StackId};
+use super::texts::Texts;
 
 /// Takes events in order of time and makes a [`Trace`] of them.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub struct Builder {
     disk: disk::Collector,
     interrupts: interrupts::Collector,
     keep: Keep,
+    chosen: Arc<EventSet>,
+    types: Texts,
     join: Join,
     /// Each sampling interval in 100 ns, with the number of samples before it.
     intervals: Vec<(usize, u32)>,
@@ -136,6 +140,8 @@ impl Builder {
             disk: disk::Collector::default(),
             interrupts: interrupts::Collector::default(),
             keep: Keep::default(),
+            chosen: Arc::default(),
+            types: Texts::default(),
             join: Join::new(origin.kernel),
             intervals: origin.interval.map(|interval| (0, interval)).into_iter().collect(),
             sources: BTreeMap::new(),
@@ -166,6 +172,13 @@ impl Builder {
     pub fn keep(&mut self, keep: Keep) {
         self.keep = keep;
         self.join.keep(keep);
+    }
+
+    /// Keeps these events with their stacks, too: those that they carry themselves, those of the kernel, and those that the
+    /// CLR walks. To be called before the first event.
+    pub fn keep_events(&mut self, events: EventSet) {
+        self.chosen = Arc::new(events);
+        self.join.keep_events(Arc::clone(&self.chosen));
     }
 
     /// Lets samples take about so many bytes of memory; 0 for as little as can be. If they need more, those that differ in little but their time
@@ -200,7 +213,11 @@ impl Builder {
     }
 
     fn take(&mut self, event: &Event<'_>) {
-        match decode(event) {
+        let decoded = decode(event);
+        if !self.chosen.is_empty() {
+            self.choose(decoded.as_ref().ok(), event);
+        }
+        match decoded {
             Ok(Decoded::Kernel(kernel)) => self.kernel(&kernel, event),
             Ok(Decoded::Clr(clr)) => {
                 self.code.clr(&clr, event);
@@ -228,6 +245,32 @@ impl Builder {
                 }
             }
             Err(_) => self.lost.malformed_events += 1,
+        }
+    }
+
+    /// Keeps a chosen event. A stack that the CLR walks belongs to its event before it on the thread, chosen or not.
+    fn choose(&mut self, decoded: Option<&Decoded<'_>>, event: &Event<'_>) {
+        let is_chosen = may_own_stack(event.provider) && self.chosen.has(event);
+        if is_chosen {
+            let (mut fact, mut tid) = (ChosenEvent::default(), event.tid);
+            match decoded {
+                Some(Decoded::Clr(Clr::AllocationTick(tick))) => {
+                    let name = tick.type_name.map(|name| self.types.intern(name).index() as u32);
+                    fact = ChosenEvent { bytes: tick.bytes, type_name: name };
+                }
+                // Their payloads name the thread.
+                Some(Decoded::Kernel(Kernel::ContextSwitch(switch))) => tid = switch.new_tid,
+                Some(Decoded::Kernel(Kernel::CounterSample(sample))) => tid = sample.tid,
+                Some(Decoded::Kernel(Kernel::PageFault(fault))) => tid = fault.tid.unwrap_or(tid),
+                _ => {}
+            }
+            self.join.chosen(fact, tid, event);
+        }
+        if event.provider == CLR {
+            match decoded {
+                Some(Decoded::Clr(Clr::StackWalk(walk))) => self.join.clr_stack(event, walk.frames),
+                _ => self.join.clr_event(event, is_chosen),
+            }
         }
     }
 
@@ -447,6 +490,9 @@ impl Builder {
                 let other = other.map(|other| RunnerId(runners.number(other)));
                 kept.take(&raw, runner, other, StackId(stacks.number(stack)));
             }
+        }
+        if !kept.events.is_empty() {
+            kept.types = self.types.iter().map(str::to_owned).collect();
         }
         let disk = self.disk.finish(
             &kept.disk_requests,

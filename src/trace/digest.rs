@@ -2,6 +2,8 @@
 //! where their sample is in the same buffer. What is left is samples, stack fragments, and records that say what
 //! happened to processes, threads, images and code.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashSet;
 
 use crate::clock::Ticks;
@@ -18,6 +20,7 @@ use crate::origin::KernelSpace;
 use crate::prefix_tree::{NodeId, PrefixTree};
 
 use super::awaiting::{Keep, Mode, partition_back};
+use super::chosen::EventSet;
 use super::recent::Noted;
 
 /// Digests buffers for a [`Builder`](super::Builder).
@@ -25,6 +28,8 @@ use super::recent::Noted;
 pub struct Buffers {
     /// By opcode and group.
     classes: Vec<Class>,
+    /// Events that are kept.
+    chosen: Arc<EventSet>,
     kernel: KernelSpace,
     keep_idle: bool,
     wanted: Option<FxHashSet<u32>>,
@@ -171,13 +176,21 @@ impl Buffers {
     pub(super) fn new(
         kernel: KernelSpace,
         keep: Keep,
+        chosen: Arc<EventSet>,
         keep_idle: bool,
         wanted: Option<FxHashSet<u32>>,
         interns: bool,
     ) -> Self {
         let hooks = (0..=u16::MAX).map(u16::to_le_bytes);
-        let classes = hooks.map(|[opcode, group]| class(hook_task(group, opcode), opcode, keep)).collect();
-        Buffers { classes, kernel, keep_idle, wanted, interns }
+        let class_of = |[opcode, group]: [u8; 2]| {
+            let task = hook_task(group, opcode);
+            match class(task, opcode, keep) {
+                Class::Note { .. } | Class::Switch if chosen.has_classic(task, opcode) => Class::Left,
+                class => class,
+            }
+        };
+        let classes = hooks.map(class_of).collect();
+        Buffers { classes, chosen, kernel, keep_idle, wanted, interns }
     }
 
     #[inline(always)]
@@ -283,7 +296,7 @@ impl Buffers {
             }
             Kind::Message(_) | Kind::Unknown(_) => false,
         };
-        if is_left {
+        if is_left || self.chosen.has(event) {
             return left(digest, record);
         }
         if may_own_stack(event.provider) {

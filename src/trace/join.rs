@@ -12,6 +12,7 @@
 //! comes; its frames follow, at the latest when the session ends.
 
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
@@ -24,6 +25,7 @@ use crate::prefix_tree::{NodeId, PrefixTree};
 use super::awaiting::{
     Awaiting, Fact, Found, Keep, Mode, Named, Other, Owner, Part, Swept, find, kernel_test, sweep,
 };
+use super::chosen::{ChosenEvent, EventSet};
 use super::digest::{Buffers, Digest, Fragment, Worker};
 use super::idle::IdleCounter;
 use super::merging::{Merger, Merging, Section};
@@ -51,6 +53,10 @@ pub(super) struct Join {
     pub(super) samples: Pieces<Awaiting<kernel::Sample>>,
     /// Which events are kept beside them, and these.
     keep: Keep,
+    /// Events that are kept beside these.
+    chosen: Arc<EventSet>,
+    /// The last event of the CLR on each thread, and whether it is a chosen one: a stack that the CLR walked is its.
+    clr: FxHashMap<u32, (Ticks, bool)>,
     /// Idle samples are kept like others.
     keep_idle: bool,
     pub(super) others: Pieces<Awaiting<Other>>,
@@ -128,6 +134,8 @@ impl Join {
             last_merged: None,
             samples: Pieces::default(),
             keep: Keep::default(),
+            chosen: Arc::default(),
+            clr: FxHashMap::default(),
             keep_idle: false,
             others: Pieces::default(),
             idle: IdleCounter::default(),
@@ -147,7 +155,8 @@ impl Join {
     pub(super) fn buffers(&self) -> Buffers {
         // Which samples may become one must not depend on who has interned their stacks.
         let interns = self.merging.is_none();
-        Buffers::new(self.kernel, self.keep, self.keep_idle, self.wanted.clone(), interns)
+        let chosen = Arc::clone(&self.chosen);
+        Buffers::new(self.kernel, self.keep, chosen, self.keep_idle, self.wanted.clone(), interns)
     }
 
     /// A buffer begins, after so many records of sampling intervals.
@@ -189,6 +198,11 @@ impl Join {
     /// Keeps idle samples like others.
     pub(super) fn keep_idle(&mut self) {
         self.keep_idle = true;
+    }
+
+    /// Keeps chosen events, too.
+    pub(super) fn keep_events(&mut self, chosen: Arc<EventSet>) {
+        self.chosen = chosen;
     }
 
     /// Keeps these events, too.
@@ -372,6 +386,43 @@ impl Join {
         self.note(event.time, tid);
         if self.keep.wants(&fact) {
             self.others.push(Awaiting::new(Other::new(fact, event), event.time, event.processor));
+        }
+    }
+
+    /// Takes a chosen event, whose stack is that of `tid`. It may carry it itself.
+    pub(super) fn chosen(&mut self, fact: ChosenEvent, tid: u32, event: &Event<'_>) {
+        let mut one = Awaiting::new(Other::chosen(fact, tid), event.time, event.processor);
+        one.pid = if tid == event.tid { event.pid } else { NO_ID };
+        self.others.push(one);
+        if let Some(frames) = kernel::own_stack(event) {
+            let Event { time, pid, tid, processor, .. } = *event;
+            let named = Named { time, pid, tid, processor, written: time };
+            let last = self.others.len().checked_sub(1);
+            both(
+                last.and_then(|last| self.others.get_mut(last)),
+                named,
+                frames,
+                self.kernel,
+                &mut self.stacks,
+            );
+        }
+    }
+
+    /// Takes note of an event of the CLR: the stack that it may walk next on this thread is its.
+    pub(super) fn clr_event(&mut self, event: &Event<'_>, is_chosen: bool) {
+        if event.tid != NO_ID {
+            self.clr.insert(event.tid, (event.time, is_chosen));
+        }
+    }
+
+    /// Takes a stack that the CLR walked for the last event on its thread.
+    pub(super) fn clr_stack(&mut self, event: &Event<'_>, frames: Frames<'_>) {
+        let Event { pid, tid, processor, time: written, .. } = *event;
+        let Some((time, true)) = self.clr.remove(&tid) else { return };
+        let named = Named { time, pid, tid, processor, written };
+        let is_kernel = kernel_test(self.kernel, frames.pointer());
+        if let Found::One(index) = find(&self.others, named, Mode::Both, None, is_kernel) {
+            both(self.others.get_mut(index as usize), named, frames, self.kernel, &mut self.stacks);
         }
     }
 

@@ -4,6 +4,7 @@ use crate::clock::Ticks;
 use crate::events::kernel::{ContextSwitch, CounterSample, DiskIoInit, PageFault, ReadyThread};
 
 use super::awaiting::{Awaiting, Fact, Other};
+use super::chosen::ChosenEvent;
 use super::sample::{RunnerId, StackId};
 
 /// The events that [`Builder::keep`](super::Builder::keep) asked for, in order of time.
@@ -21,6 +22,10 @@ pub struct Kept {
     pub faults: Vec<Stacked<PageFault>>,
     /// What disks were asked for. Runner and stack are of the thread that ran then.
     pub disk_requests: Vec<Stacked<DiskIoInit>>,
+    /// Those that [`Builder::keep_events`](super::Builder::keep_events) asked for.
+    pub events: Vec<Stacked<ChosenEvent>>,
+    /// The types of what was allocated.
+    pub types: Vec<String>,
 }
 
 /// An event of a thread, with its stack.
@@ -74,6 +79,7 @@ impl Kept {
             Fact::Disk(fact) => {
                 self.disk_requests.push(Stacked { time, runner, other, stack, processor, fact });
             }
+            Fact::Chosen(fact) => self.events.push(Stacked { time, runner, other, stack, processor, fact }),
         }
     }
 }

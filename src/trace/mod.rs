@@ -7,6 +7,7 @@
 mod accounting;
 mod awaiting;
 mod builder;
+mod chosen;
 pub mod code;
 pub mod digest;
 mod disk;
@@ -45,6 +46,7 @@ use crate::prefix_tree::PrefixTree;
 pub use accounting::Lost;
 pub use awaiting::Keep;
 pub use builder::Builder;
+pub use chosen::{ChosenEvent, EventKey, EventSet};
 pub use code::Code;
 pub use disk::{Disk, DiskOperation, HardFault};
 pub use gc::{Allocated, Collection, Managed, Pause, Thrown};

@@ -118,6 +118,7 @@ mod symbols {
 
 mod trace {
     mod broken;
+    mod chosen;
     mod digest;
     mod disk;
     mod frames;

@@ -1,18 +1,27 @@
 //! What is measured: the same for every command that shows a profile.
 
 use clap::{Args, ValueEnum};
-use etwprof::profile::{self, Measured};
+use etwprof::profile::{self, Matcher, Measured};
 
 /// What is measured.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Metric")]
 pub(crate) struct Measure {
-    /// Show this time of threads: on a processor, blocked, ready but without a processor, or all of it
+    /// Show this: CPU time, the time in which threads were blocked, ready but without a processor, all of their time, or
+    /// what .NET programs allocated
     ///
-    /// All but cpu need a recording with context switches (`wpr -start CPU` has them, as have PerfView's Thread Time and
-    /// `xperf -on CSWITCH+DISPATCHER`). The stack of a wait is where the thread went to sleep.
-    #[arg(long, value_name = "TIME", default_value = "cpu")]
+    /// Blocked, ready and wall need a recording with context switches (`wpr -start CPU` has them, as have PerfView's Thread
+    /// Time and `xperf -on CSWITCH+DISPATCHER`). The stack of a wait is where the thread went to sleep. What was allocated
+    /// is in bytes, by the runtime's GCAllocationTick: one event stands for about 100 KB.
+    #[arg(long, value_name = "METRIC", default_value = "cpu")]
     pub(crate) metric: MetricWord,
+
+    /// Show the stacks of these events instead, each event for one (repeatable): 'DiskIo/ReadInit', 'PageFault/*'
+    ///
+    /// PROVIDER/NAME as `etwprof events` lists them; a provider may be a GUID, and a name a number. * and ? stand for any
+    /// letters. Case does not matter.
+    #[arg(long, value_name = "PROVIDER/NAME", value_parser = Matcher::parse, conflicts_with = "metric")]
+    pub(crate) event: Vec<Matcher>,
 
     /// Show blocked time by why threads left their processors: [UserRequest], [WrQueue], ...
     #[arg(long)]
@@ -31,6 +40,7 @@ pub(crate) enum MetricWord {
     Blocked,
     Ready,
     Wall,
+    Allocated,
 }
 
 impl MetricWord {
@@ -40,13 +50,20 @@ impl MetricWord {
             MetricWord::Blocked => Measured::Blocked,
             MetricWord::Ready => Measured::Ready,
             MetricWord::Wall => Measured::Wall,
+            MetricWord::Allocated => Measured::Allocated,
         }
     }
 }
 
 impl Measure {
     pub(crate) fn measure(&self) -> profile::Measure {
-        let Measure { metric, by_reason, with_wakers } = *self;
-        profile::Measure { what: metric.measured(), by_reason, wakers: with_wakers }
+        let Measure { metric, by_reason, with_wakers, .. } = *self;
+        let what = if self.event.is_empty() { metric.measured() } else { Measured::Events };
+        profile::Measure { what, by_reason, wakers: with_wakers }
+    }
+
+    /// True for events that are no samples and no waits.
+    pub(crate) fn is_of_events(&self) -> bool {
+        !self.event.is_empty() || self.metric == MetricWord::Allocated
     }
 }

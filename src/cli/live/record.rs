@@ -35,7 +35,13 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     let mut view = View::new(&args.output, &args.shaping, &args.tree, &args.names)?;
     view.fallback = Some(fallback(view.format()));
     args.output.check(&[])?;
-    view.check_metric(args.measure.metric)?;
+    view.check_metric(&args.measure)?;
+    if args.measure.is_of_events() {
+        bail!(Usage(
+            "--event, --metric allocated: not live yet; record with PerfView or wpr and open the recording"
+                .to_owned()
+        ));
+    }
     let measure = args.measure.checked()?;
     if args.waits && measure.what == Measured::Cpu && !view.is_read_here() {
         bail!(Usage(

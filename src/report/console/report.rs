@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use crate::profile::{Focus, Grouping, Metric, Part, Shape};
 use crate::report::format::{Content, Format, Needs, Picture, Tops};
 use crate::report::strip;
-use crate::report::text::{count, duration, samples};
+use crate::report::text::{amount, count, samples};
 use crate::trace::RunnerId;
 
 use super::Options;
@@ -46,11 +46,13 @@ fn write_head(out: &mut dyn Write, picture: &Picture<'_>) -> io::Result<()> {
     let left_out = |number: &u32| picture.arranged.left_out.binary_search(number).is_ok();
     let shown = (0..).zip(&profile.samples).filter(|(number, _)| !left_out(number));
     let threads: FxHashSet<RunnerId> = shown.map(|(_, sample)| sample.runner).collect();
-    let total = duration(picture.arranged.values.total() as f64 / 1e7);
     let samples = samples(picture.arranged.balance.kept, profile.metric);
     let noun = if threads.len() == 1 { "thread" } else { "threads" };
     let threads = count(threads.len() as u64);
-    writeln!(out, "{total} {}: {samples} of {threads} {noun}", profile.metric.name)
+    match amount(profile.metric, picture.arranged.values.total()) {
+        Some(total) => writeln!(out, "{total} {}: {samples} of {threads} {noun}", profile.metric.name),
+        None => writeln!(out, "{samples} of {threads} {noun}"),
+    }
 }
 
 /// Writes the callers of what the picture is focused on, and then its callees, both from all processes.

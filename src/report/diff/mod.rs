@@ -48,7 +48,7 @@ pub fn run(arranged: &Arranged, spelling: &Spelling<'_>, made: Made, names: &mut
             Step { parent: node.parent.map(|parent| parent.0 as usize), name, samples: node.exclusive(), ns }
         })
         .collect();
-    let Made { seconds, dispersion, shaped } = made;
+    let Made { seconds, dispersion, shaped, .. } = made;
     Run { shaped: Some(shaped), dispersion, ..Run::new(steps, Some(seconds)) }
 }
 

@@ -10,7 +10,7 @@ pub mod classic;
 use std::hash::Hash;
 use std::io::{self, Write};
 
-use crate::profile::{Arranged, Category, Counted, Metric, Unit};
+use crate::profile::{Arranged, Category, Counted, Metric};
 
 use super::colours;
 use super::console::middle;
@@ -38,8 +38,12 @@ fn titles(picture: &Picture<'_>) -> Options {
     let (samples, time) = (signed(arranged.counts.total()), duration(seconds(arranged.values.total())));
     let metric = picture.profile().metric;
     let mut subtitle = match metric.counted {
-        Counted::Samples => format!("{samples} samples, {time} of CPU"),
-        _ => format!("{}, {time}", text::samples(arranged.balance.kept, metric)),
+        Counted::Samples if metric == Metric::CPU => format!("{samples} samples, {time} of CPU"),
+        _ => {
+            let amount = text::amount(metric, arranged.values.total());
+            let amount = amount.map(|amount| format!(", {amount}")).unwrap_or_default();
+            format!("{}{amount}", text::samples(arranged.balance.kept, metric))
+        }
     };
     subtitle += &format!(" in {}", duration(seconds(timeline.length)));
     if let (Some(_), _) | (_, Some(_)) = picture.range {
@@ -144,10 +148,11 @@ fn write_box<E: Copy + Eq + Hash>(
     let inlined = if label.inlined { "inlined, " } else { "" };
     write!(out, "{inlined}{percent:.2} %")?;
     if metric.counted == Counted::Samples {
-        write!(out, ", {} {}", count(samples.unsigned_abs()), plural(samples))?;
+        let noun = if metric == Metric::CPU { plural(samples) } else { metric.samples };
+        write!(out, ", {} {noun}", count(samples.unsigned_abs()))?;
     }
-    if metric.unit == Unit::Time {
-        write!(out, ", {}", duration(drawn.value as f64 / 1e7))?;
+    if let Some(amount) = text::amount(metric, drawn.value) {
+        write!(out, ", {amount}")?;
     }
     if drawn.own > 0 && drawn.own < samples {
         write!(out, "; {:.2} % in itself", 100.0 * drawn.own as f64 / boxes.total().max(1) as f64)?;

@@ -8,8 +8,9 @@ use tempfile::TempDir;
 use crate::support::command::etwprof;
 use crate::support::data;
 use crate::support::stacks::machine;
+use crate::synth::kernel::page_fault;
 use crate::synth::kernel::thread::{CSwitch, ready};
-use crate::synth::{Etl, IntoEvent, START, Sample, stack_walk};
+use crate::synth::{Etl, IntoEvent, Item, START, Sample, clr, stack_walk};
 
 const K: u64 = 0xffff_8000_0000_0000;
 
@@ -272,6 +273,60 @@ fn diff_compares_waits() {
     assert!(output.code == 3 && output.stderr.contains("more runs of each side"), "{}", output.stderr);
 }
 
+/// Two hard faults of thread 41 in 0x1000 and in 0x1200, and one without a stack.
+fn faults() -> (TempDir, String) {
+    let fault = |ms| page_fault::hard_fault(at(ms), 0x8000, 41, 4096);
+    let etl = stack(machine().event(0, at(1), fault(0)), 1, (40, 41), &[K], &[0x1000, 0x2000]);
+    let etl = stack(etl.event(0, at(3), fault(2)), 3, (40, 41), &[K], &[0x1200, 0x2000]);
+    let tick = clr::by_thread(clr::allocation_tick(40, 3, 150 << 10, "System.String"), 40, 41);
+    let etl = etl.event(0, at(5), fault(4)).event(0, at(7), tick.item(Item::stack64(0, &[0x1000, 0x2000])));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("faults.etl");
+    std::fs::write(&path, etl.finish()).unwrap();
+    let path = path.display().to_string();
+    (folder, path)
+}
+
+#[test]
+fn any_event_with_a_stack_can_be_the_metric() {
+    let (_folder, path) = faults();
+    let folded = |event: &str| {
+        let output = etwprof(["convert", &path, "--event", event, "-f", "folded", "--no-symbols"]).success();
+        let mut lines: Vec<String> = output.text().lines().map(str::to_owned).collect();
+        lines.sort();
+        (lines, output.stderr)
+    };
+    let expected = [
+        "a.exe (40);0x2000;0x1000;0xffff800000000000 1",
+        "a.exe (40);0x2000;0x1200;0xffff800000000000 1",
+        "a.exe (40);[no stack] 1",
+    ];
+    let guid = "3d6fa8d3-fe05-11d0-9dda-00c04fd7ba7c";
+    for event in ["PageFault/HardFault", "pagefault/*", &format!("{guid}/32"), "PageFault/32"] {
+        let (lines, said) = folded(event);
+        assert_eq!(lines, expected, "{event}");
+        assert!(said.contains("1 of the 3 chosen events have no stack"), "{said}");
+        assert!(said.contains("3 events = 3 kept"), "{said}");
+    }
+    let output = etwprof(["convert", &path, "--metric", "allocated", "--no-symbols"]).success();
+    assert!(output.text().starts_with("150.0 KiB allocated: 1 event of 1 thread\n"), "{}", output.text());
+    let output = etwprof(["top", &path, "--metric", "allocated", "--no-symbols", "--json"]).success();
+    let top: Value = serde_json::from_str(output.text()).unwrap();
+    assert_eq!((&top["kept"], &top["rows"][0]["exclusive"]), (&(150 << 10).into(), &(150 << 10).into()));
+    assert_eq!(top["rows"][0]["exclusive_ns"], 0);
+    for (args, code, why) in [
+        (vec!["convert", &path, "--event", "PageFault/Nothing"], 1, "the recording has no such event; "),
+        (vec!["convert", &path, "--event", "Process/DCStart"], 1, "without stacks"),
+        (vec!["convert", &path, "--event", "a/b", "--metric", "blocked"], 2, "cannot be used with"),
+        (vec!["diff", &path, &path, "--metric", "allocated"], 2, "diff compares time"),
+        (vec!["convert", "examples/demo.etl", "--metric", "allocated"], 1, "no allocation events"),
+    ] {
+        let output = etwprof(&args);
+        assert_eq!(output.code, code, "{args:?}: {}", output.stderr);
+        assert!(output.stderr.contains(why), "{}", output.stderr);
+    }
+}
+
 #[test]
 fn a_timeline_shows_what_threads_did_and_when() {
     let (text, _) = run(&["timeline", "--json", "--tid", "41", "--slot", "20ms"]);
@@ -333,7 +388,7 @@ fn what_cannot_be_shown_says_why() {
     }
     for (args, why) in [
         (vec!["convert", demo, "--by-reason"], "--by-reason: only blocked time has reasons"),
-        (vec!["convert", demo, "--with-wakers"], "--with-wakers: CPU time has no wakers"),
+        (vec!["convert", demo, "--with-wakers"], "--with-wakers: only waits have wakers"),
         (vec!["convert", demo, "--metric", "ready", "-f", "pprof", "-o", "-"], "shows CPU time only"),
     ] {
         let output = etwprof(&args);

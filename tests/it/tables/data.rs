@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use etwprof::compare::Shaped;
-use etwprof::profile::{Detail, Entry, Grouping, Matcher, Nameless, Profile, Shape};
+use etwprof::profile::{Detail, Entry, Grouping, Matcher, Nameless, Profile, Shape, Unit};
 use etwprof::report::calls::{self, Calls, Side};
 use etwprof::report::table::{self, By, Sort, Top};
 use etwprof::report::{Spelling, folded, tree_data};
@@ -109,9 +108,9 @@ fn the_tree_is_whole(name: &str, profile: &Profile) {
     let arranged = profile.arrange(&Shape { grouping, detail: detail(false), ..Shape::default() });
     let spelling = Spelling::new(profile, detail(false));
     let (mut json, mut csv) = (Vec::new(), Vec::new());
-    let made = tree_data::Made { seconds: 1.5, dispersion: 1.0, shaped: Shaped::default() };
+    let made = tree_data::Made { seconds: 1.5, dispersion: 1.0, ..tree_data::Made::default() };
     tree_data::write_json(&mut json, &arranged, &spelling, &made).unwrap();
-    tree_data::write_csv(&mut csv, &arranged, &spelling).unwrap();
+    tree_data::write_csv(&mut csv, &arranged, &spelling, Unit::Time).unwrap();
     let json: Value = serde_json::from_slice(&json).unwrap();
     let nodes = json["nodes"].as_array().unwrap();
     let number = |node: &Value, field: &str| node[field].as_i64().unwrap();
