@@ -56,6 +56,28 @@ pub enum Evidence {
         /// The most frequent types, at most three.
         types: Vec<(String, u64)>,
     },
+    /// Waits for locks that other threads held, in that time.
+    Contentions {
+        /// How many.
+        count: u64,
+        /// How many threads waited.
+        threads: u64,
+        /// All threads together, in 100 ns.
+        total: i64,
+        /// The longest wait, in 100 ns.
+        longest: i64,
+        /// From the first to the last sample, in 100 ns.
+        of: i64,
+    },
+    /// Threads that the thread pool added because work waited and no thread took it.
+    Starved {
+        /// How often.
+        count: u64,
+        /// The most threads that it wanted.
+        most: u32,
+        /// From the first time to the last, in 100 ns.
+        span: i64,
+    },
     /// Methods that were compiled in that time.
     Compiled {
         /// How many bodies.

@@ -1,12 +1,13 @@
-//! What .NET runtimes do beside the program's code: collections, compilation, exceptions.
+//! What .NET runtimes do beside the program's code: collections, compilation, exceptions, locks, the thread pool.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
 use crate::clock::Ticks;
+use crate::events::clr::PoolReason;
 use crate::trace::code::BodyKind;
-use crate::trace::{Collection, Pause};
+use crate::trace::{Collection, Contended, Pause, PoolChange};
 
 use super::programs::{Program, ProgramId};
 use super::rules::{self, Kind};
@@ -40,7 +41,22 @@ static EXCEPTIONS: Kind = Kind {
              twice.",
 };
 
-pub(super) static KINDS: [&Kind; 4] = [&GC, &INDUCED_GC, &JIT, &EXCEPTIONS];
+static LOCK_CONTENTION: Kind = Kind {
+    id: "lock-contention",
+    title: "Threads wait for locks that others hold",
+    advice: "Hold locks for shorter times: move slow work out of them, use one lock for each part of the data, or collections \
+             made for many threads.",
+};
+
+static POOL_STARVATION: Kind = Kind {
+    id: "thread-pool-starvation",
+    title: "Work waits for threads of the pool",
+    advice: "Look for tasks that block a thread of the pool: Task.Wait, Result, Sleep, synchronous I/O, locks. The pool adds \
+             about one thread a second, or two; await instead.",
+};
+
+pub(super) static KINDS: [&Kind; 6] =
+    [&GC, &INDUCED_GC, &JIT, &EXCEPTIONS, &LOCK_CONTENTION, &POOL_STARVATION];
 
 /// From these shares of its time on, what a runtime does is worth knowing.
 const GC_PAUSES: f64 = 0.05;
@@ -51,6 +67,10 @@ const EXCEPTION_CPU: f64 = 0.05;
 const INDUCED: (u64, f64) = (10, 1.0);
 /// The same of exceptions.
 const THROWN: (u64, f64) = (200, 100.0);
+/// Waits for locks, and the time that all threads together waited for them, of the time that passed.
+const CONTENDED: (u64, f64) = (20, 0.20);
+/// Threads that a pool added because work waited.
+const STARVED: u64 = 3;
 
 /// Types of exceptions that are shown.
 const TYPES: usize = 3;
@@ -71,6 +91,10 @@ struct Reported {
     collections: Vec<Collection>,
     /// Exceptions by their type.
     thrown: FxHashMap<u32, u64>,
+    /// Waits for locks of the program.
+    contentions: Vec<Contended>,
+    /// When the thread pool added a thread because work waited.
+    starved: Vec<PoolChange>,
     /// Bodies that were compiled.
     compiled: u64,
 }
@@ -107,6 +131,13 @@ impl Search<'_> {
                 *reported.thrown.entry(thrown.type_name).or_default() += 1;
             });
         }
+        for contended in trace.managed.contentions.iter().filter(|contended| !contended.is_native) {
+            add(contended.process, contended.start, &mut |reported| reported.contentions.push(*contended));
+        }
+        let starved = |change: &&PoolChange| change.reason == Some(PoolReason::Starvation);
+        for change in trace.managed.pool.iter().filter(starved) {
+            add(change.process, change.time, &mut |reported| reported.starved.push(*change));
+        }
         for body in trace.code.bodies() {
             let is_compiled =
                 matches!(body.kind, BodyKind::Jitted | BodyKind::Dynamic) && !body.flags.is_cold();
@@ -117,9 +148,16 @@ impl Search<'_> {
         all
     }
 
-    fn runtime(&self, id: ProgramId, program: &Program, reported: &Reported) -> [Option<Finding>; 4] {
+    fn runtime(&self, id: ProgramId, program: &Program, reported: &Reported) -> [Option<Finding>; 6] {
         let managed = Managed { search: self, program, reported, length: program.time.max(1) };
-        [managed.gc(id), managed.induced(), managed.jit(id), managed.exceptions(id)]
+        [
+            managed.gc(id),
+            managed.induced(),
+            managed.jit(id),
+            managed.exceptions(id),
+            managed.contention(),
+            managed.starvation(),
+        ]
     }
 
     /// In 100 ns.
@@ -239,5 +277,37 @@ impl Managed<'_> {
             evidence.insert(0, Evidence::Exceptions { count, per_second: self.per_second(count), types });
         }
         Some(self.finding(&EXCEPTIONS, self.search.share(cost.value), evidence))
+    }
+
+    fn contention(&self) -> Option<Finding> {
+        let waits = &self.reported.contentions;
+        let length = |wait: &Contended| Some(self.search.between(wait.start, wait.end?).max(0));
+        let total = waits.iter().filter_map(length).fold(0, i64::saturating_add);
+        let longest = waits.iter().filter_map(length).max().unwrap_or(0);
+        let (count, share) = (waits.len() as u64, total as f64 / self.length as f64);
+        if count < CONTENDED.0 || share < CONTENDED.1 || !self.is_large() {
+            return None;
+        }
+        let mut threads: Vec<u32> = waits.iter().map(|wait| wait.tid).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        let threads = threads.len() as u64;
+        let evidence = vec![Evidence::Contentions { count, threads, total, longest, of: self.length }];
+        Some(self.finding(&LOCK_CONTENTION, share.min(1.0) * self.search.share(self.program.value), evidence))
+    }
+
+    /// A program whose work waits has little CPU time, so it may be small.
+    fn starvation(&self) -> Option<Finding> {
+        let starved = &self.reported.starved;
+        let (first, last) = (starved.first()?, starved.last()?);
+        let count = starved.len() as u64;
+        if count < STARVED {
+            return None;
+        }
+        let span = self.search.between(first.time, last.time).max(0);
+        let most = starved.iter().map(|change| change.threads).max().unwrap_or(0);
+        let share = span as f64 / self.length as f64 * self.search.share(self.program.value);
+        let evidence = vec![Evidence::Starved { count, most, span }];
+        Some(self.finding(&POOL_STARVATION, share.min(1.0), evidence))
     }
 }

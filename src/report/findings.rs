@@ -12,7 +12,7 @@ use crate::symbols::resolver::Symbols;
 
 use super::console::{DIM, HEAD};
 use super::spelling::Spelling;
-use super::text::{count, duration, json, milliseconds, nanoseconds, one_line};
+use super::text::{count, counted, duration, json, milliseconds, nanoseconds, one_line};
 
 /// Findings with all their texts.
 #[derive(Clone, Debug, Serialize)]
@@ -102,11 +102,6 @@ fn ms(value: i64) -> String {
 
 fn of(part: i64, whole: i64) -> f64 {
     part as f64 / whole.max(1) as f64
-}
-
-/// `1 sample`, `2,000 samples`.
-fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
 fn reason(doubt: &Doubt) -> String {
@@ -243,6 +238,34 @@ impl Words<'_> {
                     &[("exceptions", *exceptions as f64), ("per_second", *per_second)],
                 )
             }
+            Evidence::Contentions { count: waits, threads, total, longest, of: whole } => fact(
+                "locks",
+                format!(
+                    "{} of {} took {} in {}, the longest {}",
+                    counted(*waits, "wait", "waits"),
+                    counted(*threads, "thread", "threads"),
+                    ms(*total),
+                    ms(*whole),
+                    ms(*longest)
+                ),
+                &[
+                    ("waits", *waits as f64),
+                    ("threads", *threads as f64),
+                    ("total_ns", ns(*total)),
+                    ("longest_ns", ns(*longest)),
+                    ("of_ns", ns(*whole)),
+                ],
+            ),
+            Evidence::Starved { count: times, most, span } => fact(
+                "thread pool",
+                format!(
+                    "{} because work waited, up to {} in {}",
+                    counted(*times, "thread was added", "threads were added"),
+                    count((*most).into()),
+                    ms(*span)
+                ),
+                &[("added", *times as f64), ("threads", f64::from(*most)), ("span_ns", ns(*span))],
+            ),
             Evidence::Compiled { methods } => fact(
                 "methods",
                 format!("{} compiled while the program was sampled", counted(*methods, "method", "methods")),

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::events::clr::MethodFlags;
 use crate::profile::Tier;
 use crate::trace::{Compilation, Spans, Trace};
 
@@ -45,6 +46,8 @@ pub struct Runtime {
     pub native_bytes: u64,
     /// Compilations by how they were made: `tier0`, `tier1`, `optimized`, ..., or `unknown`.
     pub by_tier: BTreeMap<String, u64>,
+    /// Compilations of methods whose precompiled code the runtime turned down.
+    pub rejected: u64,
     /// The compilations that took longest, the longest first.
     pub slowest: Vec<Row>,
 }
@@ -62,6 +65,8 @@ pub struct Row {
     pub native_size: Option<u32>,
     /// How it was compiled.
     pub tier: Option<Tier>,
+    /// True if its image has code for it, which the runtime turned down.
+    pub rejected: bool,
     /// The id of the thread that compiled.
     pub tid: u32,
     /// When it began, in ns since the first record.
@@ -118,6 +123,7 @@ impl Runtime {
             il_bytes: il().next().map(|_| il().sum()),
             native_bytes: ready().filter_map(|one| Some(u64::from(one.native_size?))).sum(),
             by_tier,
+            rejected: ready().filter(|one| is_rejected(one)).count() as u64,
             slowest,
         }
     }
@@ -129,9 +135,10 @@ impl Runtime {
     /// `tier0 534, unknown 4,875`.
     fn tiers(&self) -> String {
         let tiers = self.by_tier.iter().filter(|(tier, _)| *tier != "unknown" || self.by_tier.len() > 1);
-        let tiers: Vec<String> =
-            tiers.map(|(tier, methods)| format!("{} {}", tier.replace('_', " "), count(*methods))).collect();
-        tiers.join(", ")
+        let tiers = tiers.map(|(tier, methods)| format!("{} {}", tier.replace('_', " "), count(*methods)));
+        let rejected =
+            (self.rejected > 0).then(|| format!("{} precompiled but rejected", count(self.rejected)));
+        tiers.chain(rejected).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -154,6 +161,10 @@ fn cpu(trace: &Trace, (process, _): Key, times: &FxHashMap<u32, Spans>) -> i64 {
     };
     let inside = trace.samples.iter().filter(is_inside);
     inside.fold(0, |sum: i64, sample| sum.saturating_add(i64::from(sample.weight))).saturating_mul(100)
+}
+
+fn is_rejected(one: &Compilation) -> bool {
+    one.flags.is_some_and(MethodFlags::is_rejected)
 }
 
 fn tier(one: &Compilation) -> Option<Tier> {
@@ -180,6 +191,7 @@ impl Row {
             il_size: one.il_size,
             native_size: one.native_size,
             tier: tier(one),
+            rejected: is_rejected(one),
             tid: one.tid,
             start_ns: one.start.map(|start| clock.nanoseconds(start)),
         }
@@ -229,7 +241,10 @@ fn slowest(out: &mut impl Write, runtime: &Runtime, of: usize, width: Option<usi
                 or_dash(row.jit_ns, fine_ms),
                 or_dash(row.il_size, |size| count(size.into())),
                 or_dash(row.native_size, |size| count(size.into())),
-                or_dash(row.tier, |tier| tier.text().to_owned()),
+                match (row.tier, row.rejected) {
+                    (Some(tier), true) => format!("{}, rejected", tier.text()),
+                    (tier, _) => or_dash(tier, |tier| tier.text().to_owned()),
+                },
             ],
             row.jit_ns.unwrap_or(0),
             row.name.as_deref().unwrap_or("unknown"),
@@ -245,8 +260,8 @@ pub fn write_json(out: &mut impl Write, jit: &Jit) -> io::Result<()> {
 
 /// Writes the methods as CSV, with a head.
 pub fn write_csv(out: &mut impl Write, jit: &Jit) -> io::Result<()> {
-    const HEAD: [&str; 9] =
-        ["pid", "process", "name", "jit_ns", "il_size", "native_size", "tier", "tid", "start_ns"];
+    const HEAD: [&str; 10] =
+        ["pid", "process", "name", "jit_ns", "il_size", "native_size", "tier", "tid", "start_ns", "rejected"];
     let mut csv = Csv::new(out, &HEAD)?;
     for runtime in &jit.runtimes {
         for row in &runtime.slowest {
@@ -260,6 +275,7 @@ pub fn write_csv(out: &mut impl Write, jit: &Jit) -> io::Result<()> {
                 row.tier,
                 row.tid,
                 row.start_ns,
+                row.rejected,
             ))?;
         }
     }

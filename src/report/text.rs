@@ -23,6 +23,11 @@ pub fn count(value: u64) -> String {
     text
 }
 
+/// `1 sample`, `2,000 samples`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
 /// The same of a number that may be negative.
 pub fn signed(value: i64) -> String {
     let sign = if value < 0 { "-" } else { "" };

@@ -169,9 +169,11 @@ const IL_TO_NATIVE_MAP: u64 = 0x2_0000;
 const SUPPRESS_NGEN: u64 = 0x4_0000;
 const NAMES: u64 = LOADER | JIT | NGEN | IL_TO_NATIVE_MAP;
 const GC: u64 = 0x1;
+const CONTENTION: u64 = 0x4000;
 const EXCEPTION: u64 = 0x8000;
-/// What runtimes report as it happens: code, collections and pauses, exceptions.
-const LIVE: u64 = NAMES | GC | EXCEPTION;
+const THREADING: u64 = 0x1_0000;
+/// What runtimes report as it happens: code, collections and pauses, contended locks, exceptions, the thread pool.
+const LIVE: u64 = NAMES | GC | CONTENTION | EXCEPTION | THREADING;
 
 /// Buffers are handed out at least every second, and need time to come: this is safely longer.
 const WINDOW_SECONDS: u64 = 2;

@@ -1,5 +1,5 @@
-//! Garbage collections, when runtimes stood still, what was allocated, compilations and exceptions: what runtimes report
-//! beside their code.
+//! Garbage collections, when runtimes stood still, what was allocated, compilations, exceptions, locks and thread pools:
+//! what runtimes report beside their code.
 
 use rustc_hash::FxHashMap;
 
@@ -10,6 +10,7 @@ use crate::events::clr::{AllocationTick, Clr, GcKind, GcReason, HeapStats};
 use super::jit::{self, Compilation};
 use super::processes::{ProcessId, Processes};
 use super::texts::Texts;
+use super::threading::{self, Contended, PoolChange};
 
 /// What runtimes report beside their code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +32,10 @@ pub struct Managed {
     pub exceptions: Vec<Thrown>,
     /// The full names of the types of exceptions.
     pub exception_types: Vec<String>,
+    /// Waits for locks that others held, in the order in which they began.
+    pub contentions: Vec<Contended>,
+    /// What thread pools did, in order of time.
+    pub pool: Vec<PoolChange>,
 }
 
 /// A garbage collection.
@@ -134,6 +139,7 @@ pub(super) struct Collector {
     jit: jit::Collector,
     exceptions: Vec<(u32, Thrown)>,
     types: Texts,
+    threading: threading::Collector,
 }
 
 /// Nobody's, until all processes are known.
@@ -200,6 +206,9 @@ impl Collector {
                 self.exceptions.push((pid, thrown));
             }
             Clr::JittingStarted(_) | Clr::Method(_) => self.jit.take(clr, event, life),
+            Clr::Contention(_) | Clr::ContentionEnd(_) | Clr::PoolThreads(_) => {
+                self.threading.take(clr, event, life);
+            }
             _ => {}
         }
     }
@@ -236,6 +245,7 @@ impl Collector {
         let exceptions = self.exceptions.into_iter();
         let allocated = self.allocated.into_iter();
         let (compilations, method_names) = self.jit.finish(&mut at);
+        let (contentions, pool) = self.threading.finish(&mut at);
         Managed {
             collections: collections
                 .map(|(pid, gc)| Collection { process: at(pid, gc.start), ..gc })
@@ -249,6 +259,8 @@ impl Collector {
             method_names,
             exceptions: exceptions.map(|(pid, one)| Thrown { process: at(pid, one.time), ..one }).collect(),
             exception_types: self.types.iter().map(str::to_owned).collect(),
+            contentions,
+            pool,
         }
     }
 }

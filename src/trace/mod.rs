@@ -33,6 +33,7 @@ mod slots;
 mod space;
 mod spans;
 mod texts;
+mod threading;
 pub mod waits;
 
 use std::collections::BTreeMap;
@@ -66,6 +67,7 @@ pub use sample::{ANY_PROCESSOR, Context, Parts, Runner, RunnerId, Sample, Stack,
 pub use slots::{Chosen, SlotKind, SlotOwner, SlotRow, Slots, spread};
 pub use space::MappingAt;
 pub use spans::Spans;
+pub use threading::{Contended, PoolChange};
 
 /// A recording, understood.
 #[derive(Debug)]

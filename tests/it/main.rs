@@ -46,6 +46,7 @@ mod clr {
     mod real;
     mod reports;
     mod synthetic;
+    mod threading;
 }
 
 mod etl {

@@ -192,7 +192,7 @@ def calls_come_in_the_right_order():
     live, start, modules, methods = run.find("EnableTraceEx2")
     keywords = [run.calls[place]["keywords"] for place in (live, start, modules, methods)]
     # Of all programs, what NGEN compiled is listed once: at the end.
-    expect(keywords == [0x28039, 0x60078, 0x108, 0x20130], f"keywords {[hex(k) for k in keywords]}")
+    expect(keywords == [0x3c039, 0x60078, 0x108, 0x20130], f"keywords {[hex(k) for k in keywords]}")
     timeouts = [run.calls[place]["timeout"] for place in (live, start, modules, methods)]
     expect(timeouts == [1000, 1000, 0, 0], f"programs are on before samples come: {timeouts}")
     expect(all(run.calls[place]["level"] == 5 for place in (live, start, modules, methods)), "verbose")
@@ -251,7 +251,7 @@ def few_net_programs_list_precompiled_code_twice():
         for flags in (["--pid", target.pid], ["--name", "TARGET.exe"]):
             run = Run("--duration", "300ms", *LIVE, *flags, pid=f"7312={target.pid}").clean()
             keywords = [run.calls[place]["keywords"] for place in run.find("EnableTraceEx2")]
-            expect(keywords == [0x28039, 0x20078, 0x108, 0x20130], f"{flags}: {[hex(k) for k in keywords]}")
+            expect(keywords == [0x3c039, 0x20078, 0x108, 0x20130], f"{flags}: {[hex(k) for k in keywords]}")
 
 
 def samples_wait_for_the_lists_of_net_programs():
@@ -924,7 +924,7 @@ def a_diagnosis_has_what_happened():
     made = {entry["call"] for entry in run.calls if "Trace" in entry["call"]} - {"ProcessTrace.begins"}
     expect(len(made) >= 9 and all(name in calls for name in made), f"{made}: {calls}")
     expect(re.search(r" 0  TraceSetInformation  session 0x\w+, SystemTraceEnableFlagsInfo, \[7, 2, 0", calls), calls)
-    expect(re.search(r" 0  EnableTraceEx2  session 0x\w+, provider e13c0d23-.*keywords 0x28039", calls), calls)
+    expect(re.search(r" 0  EnableTraceEx2  session 0x\w+, provider e13c0d23-.*keywords 0x3c039", calls), calls)
     expect("-- first second of the kernel's events" in calls and "-- kernel session stopped" in calls, calls)
     expect(len(section(sections, "how it went")) >= 5, sections)
     # All that was handed out, by phase.

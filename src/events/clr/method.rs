@@ -75,6 +75,11 @@ impl MethodFlags {
         self.0 & 0x10 != 0
     }
 
+    /// Compiled at run time, because the runtime turned down the precompiled code that its image has for it.
+    pub fn is_rejected(self) -> bool {
+        self.0 & 0x40 != 0
+    }
+
     /// Its tier. Unload events do not carry it (verified on diaghub.user_paged.1.etl).
     pub fn tier(self) -> Tier {
         match self.0 >> 7 & 0x7 {

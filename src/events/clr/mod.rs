@@ -11,12 +11,14 @@ mod gc;
 mod loader;
 mod method;
 mod runtime;
+mod threading;
 
 pub use exception::Exception;
 pub use gc::{AllocationTick, GcEnd, GcKind, GcReason, GcStart, HeapStats, Suspension};
 pub use loader::{AppDomain, Assembly, DomainModule, Module, ModuleFlags, PdbSignature};
 pub use method::{IlMap, JitMemory, JittingStarted, Method, MethodFlags, MethodName, R2rEntryPoint, Tier};
 pub use runtime::{Runtime, Sku, StackWalk, TieredSettings};
+pub use threading::{Contention, ContentionEnd, PoolReason, PoolThreads};
 
 use crate::bytes::Reader;
 use crate::event::{Event, Kind};
@@ -96,6 +98,12 @@ pub enum Clr<'a> {
     },
     /// An exception was thrown.
     Exception(Exception<'a>),
+    /// A thread begins to wait for a lock.
+    Contention(Contention),
+    /// It has the lock.
+    ContentionEnd(ContentionEnd),
+    /// Threads of the thread pool came or went, or others are wanted.
+    PoolThreads(PoolThreads),
 }
 
 /// Decodes an event of the runtime's providers; the outer `None` if its payload is too short for its layout, the
@@ -166,6 +174,10 @@ pub fn read<'a>(event: &Event<'a>, r: &mut Reader<'a>) -> Option<Option<Clr<'a>>
         (CLR, 10) => Clr::AllocationTick(gc::decode_allocation_tick(r, version, event.pointer)?),
         (CLR, 9) => Clr::Suspension(gc::decode_suspension(r, version)?),
         (CLR, 80) => Clr::Exception(exception::decode(r, event.pointer)),
+        (CLR, 81) => Clr::Contention(threading::decode_contention(r, version, event.pointer)),
+        (CLR, 91) => Clr::ContentionEnd(threading::decode_contention_end(r, version)),
+        (CLR, 50 | 51 | 57) => Clr::PoolThreads(threading::decode_pool_threads(r)?),
+        (CLR, 55) => Clr::PoolThreads(threading::decode_pool_adjustment(r)?),
         (CLR, 82) | (CLR_RUNDOWN, 0) => Clr::StackWalk(runtime::decode_stack_walk(r, event.pointer)?),
         _ => return Some(None),
     };

@@ -1,5 +1,6 @@
 //! What is in a recording: machine, times, processes, modules, samples, losses.
 
+mod activity;
 mod text;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use crate::symbols::resolver::{ModuleReport, Symbols};
 use crate::trace::code::Host;
 use crate::trace::{Lost, Mapping, Merged, ModuleId, Process, ProcessId, Trace};
 
+pub use activity::Activity;
 pub use text::write;
 
 /// The whole of it, as `info --json` prints it. Fields are only ever added; `null` is what nothing tells.
@@ -182,12 +184,9 @@ pub struct ProcessInfo {
     /// Its CPU time in equal parts of the time in which processors were sampled.
     #[serde(skip)]
     when: Vec<i64>,
-    /// Garbage collections, those that began in the recording.
-    pub collections: u64,
-    /// How long its threads stood still for them, in ns; `null` where the recording does not say.
-    pub gc_pause_ns: Option<i64>,
-    /// How long its threads compiled methods, in ns; `null` where the recording does not say.
-    pub jit_ns: Option<i64>,
+    /// What its runtimes did beside its code.
+    #[serde(flatten)]
+    pub activity: Activity,
     /// Its .NET runtimes.
     pub clr: Vec<ClrInfo>,
     /// Bodies of .NET methods that are known of it.
@@ -375,7 +374,7 @@ fn processes(
     mut resolutions: BTreeMap<ProcessId, Resolution>,
 ) -> Vec<ProcessInfo> {
     let mut samples = vec![0; trace.processes.len()];
-    let mut collections = vec![0; trace.processes.len()];
+    let mut activities = Activity::of_all(trace);
     let mut when = vec![vec![0; SLOTS]; trace.processes.len()];
     let (first, last) = trace.sampled().unwrap_or_default();
     let slot = (last.0.saturating_sub(first.0) / SLOTS as i64).saturating_add(1).max(1);
@@ -388,18 +387,6 @@ fn processes(
         if let Some(time) = when.get_mut(process).and_then(|when| when.get_mut(at)) {
             *time += sample.value;
         }
-    }
-    for collection in &trace.managed.collections {
-        if let Some(count) = collections.get_mut(collection.process.0 as usize) {
-            *count += 1;
-        }
-    }
-    let nanoseconds = |ticks: i64| trace.clock.nanoseconds(Ticks(trace.clock.base.0.saturating_add(ticks)));
-    let pauses = trace.managed.gc_pauses();
-    let mut jit: FxHashMap<ProcessId, i64> = FxHashMap::default();
-    for ((process, _), spans) in trace.managed.jit_times() {
-        let sum = jit.entry(process).or_default();
-        *sum = sum.saturating_add(spans.ticks());
     }
     let seconds = |time: Ticks| trace.clock.seconds(time);
     let row = |((id, process), samples): ((ProcessId, &Process), u64)| {
@@ -414,9 +401,7 @@ fn processes(
             end_seconds: process.life.end.map(seconds),
             samples,
             when: when.get_mut(place).map(std::mem::take).unwrap_or_default(),
-            collections: collections.get(place).copied().unwrap_or(0),
-            gc_pause_ns: pauses.get(&id).map(|spans| nanoseconds(spans.ticks())),
-            jit_ns: jit.get(&id).map(|ticks| nanoseconds(*ticks)),
+            activity: activities.get_mut(place).map(std::mem::take).unwrap_or_default(),
             clr: host.map(clr).unwrap_or_default(),
             methods: host.map_or(0, |host| host.methods),
             rundown: host.filter(|host| host.is_clr()).map(|host| RundownInfo {

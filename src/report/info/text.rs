@@ -190,7 +190,7 @@ fn runtime_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
         let named = 100.0 * *resolved as f64 / all.max(1) as f64;
         let mut what: Vec<String> = process.clr.iter().map(|clr| clr.text()).collect();
         what.extend(worst.map(|(cause, _)| cause.text().to_owned()));
-        what.extend(process.activity());
+        what.extend(process.activity.text());
         let (methods, pid) = (count(process.methods as u64), process.pid);
         writeln!(
             out,
@@ -202,21 +202,6 @@ fn runtime_table(out: &mut impl Write, info: &Info) -> io::Result<()> {
         writeln!(out, "{:>9}  {} more", "…", count((rows.len() - ROWS) as u64))?;
     }
     Ok(())
-}
-
-impl ProcessInfo {
-    /// `263 collections, 29.0 ms paused, 51.3 ms in the JIT compiler`; nothing of a runtime that reports none of it.
-    fn activity(&self) -> Option<String> {
-        let time = |nanoseconds: i64| duration(nanoseconds as f64 / 1e9);
-        let noun = if self.collections == 1 { "collection" } else { "collections" };
-        let parts = [
-            (self.collections > 0).then(|| format!("{} {noun}", count(self.collections))),
-            self.gc_pause_ns.map(|pause| format!("{} paused", time(pause))),
-            self.jit_ns.map(|jit| format!("{} in the JIT compiler", time(jit))),
-        ];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| parts.join(", "))
-    }
 }
 
 impl ClrInfo {

@@ -131,7 +131,10 @@ impl Collector {
             | Clr::GcEnd(_)
             | Clr::Suspension(_)
             | Clr::Resumption { .. }
-            | Clr::Exception(_) => {}
+            | Clr::Exception(_)
+            | Clr::Contention(_)
+            | Clr::ContentionEnd(_)
+            | Clr::PoolThreads(_) => {}
         }
     }
 

@@ -77,6 +77,7 @@ fn every_event_is_read_to_its_last_byte() {
                 Clr::Suspension(suspension) => ("suspension", suspension.instance),
                 Clr::Resumption { instance } => ("resumption", instance),
                 Clr::Exception(exception) => ("exception", exception.instance),
+                Clr::PoolThreads(pool) => ("pool", pool.instance),
                 other => panic!("no real trace had {other:?}"),
             };
             *seen.entry(kind).or_default() += 1;
@@ -129,6 +130,7 @@ fn counts(recording: &Recording) -> BTreeMap<String, u64> {
             Clr::Suspension(_) => (false, "GC/SuspendEEStart".to_owned()),
             Clr::Resumption { .. } => (false, "GC/RestartEEStop".to_owned()),
             Clr::Exception(_) => (false, "Exception/Start".to_owned()),
+            Clr::PoolThreads(_) => (false, "ThreadPoolWorkerThread/Start".to_owned()),
             _ => return,
         };
         let provider = if is_rundown { "Rundown" } else { "" };
@@ -152,9 +154,15 @@ fn counts_are_those_of_the_baselines() {
         let (file, baseline) = (data::file(file), data::file(baseline));
         let ours = counts(&open(&[file]));
         let is_ours = |name: &str| {
-            ["Runtime/Method/", "Runtime/Loader/", "Runtime/Runtime/", "Runtime/Exception/Start"]
-                .iter()
-                .any(|part| name.replace("Rundown/", "/").contains(part))
+            [
+                "Runtime/Method/",
+                "Runtime/Loader/",
+                "Runtime/Runtime/",
+                "Runtime/Exception/Start",
+                "Runtime/ThreadPoolWorkerThread/",
+            ]
+            .iter()
+            .any(|part| name.replace("Rundown/", "/").contains(part))
                 || [
                     "GC/Start",
                     "GC/Stop",

@@ -94,6 +94,50 @@ fn exceptions_by_their_number_and_by_their_cost() {
     assert_eq!(ids(&busy().samples(60, &handler).findings()), Vec::<&str>::new());
 }
 
+/// Waits for a lock, one in 10 ms of the samples' time.
+fn waiting(count: i64, length: i64) -> Built {
+    (0..count).fold(busy(), |built, number| {
+        let at = built.now - 400 * MS + number * 10 * MS + MS / 3;
+        let thread = 100 + u32::try_from(number % 2).unwrap();
+        built.event(0, at, clr::by_thread(clr::contention(PID, 1, false, 0), PID, thread)).event(
+            0,
+            at + length,
+            clr::by_thread(clr::contention_end(PID, 0.0), PID, thread),
+        )
+    })
+}
+
+#[test]
+fn waits_for_locks_from_a_fifth_of_the_time_on() {
+    let findings = waiting(30, 4 * MS).findings();
+    assert_eq!(ids(&findings), ["lock-contention"]);
+    let found = finding(&findings, "lock-contention");
+    let of = 199 * 2 * MS;
+    let expected = Evidence::Contentions { count: 30, threads: 2, total: 120 * MS, longest: 4 * MS, of };
+    assert_eq!(found.evidence, [expected]);
+    assert!((found.share - 120.0 / 398.0).abs() < 1e-9);
+    for short in [waiting(30, 2 * MS), waiting(19, 9 * MS)] {
+        assert_eq!(ids(&short.findings()), Vec::<&str>::new());
+    }
+}
+
+#[test]
+fn a_pool_that_adds_threads_because_work_waits() {
+    let starved = |count: u32, reason: u32| {
+        (0..count).fold(busy(), |built, number| {
+            let at = built.now - 400 * MS + i64::from(number) * 100 * MS + MS / 3;
+            built.event(0, at, clr::pool_adjustment(PID, 9 + number, reason))
+        })
+    };
+    let findings = starved(3, 6).findings();
+    assert_eq!(ids(&findings), ["thread-pool-starvation"]);
+    let found = finding(&findings, "thread-pool-starvation");
+    assert_eq!(found.evidence, [Evidence::Starved { count: 3, most: 11, span: 200 * MS }]);
+    assert!((found.share - 200.0 / 398.0).abs() < 1e-9);
+    assert_eq!(ids(&starved(2, 6).findings()), Vec::<&str>::new());
+    assert_eq!(ids(&starved(4, 3).findings()), Vec::<&str>::new());
+}
+
 #[test]
 fn code_without_its_list() {
     // A runtime that nobody asked for its methods.

@@ -386,6 +386,8 @@ pub fn stack_walk(process: u32, frames: &[u64]) -> Event {
 const GC: u64 = 0x1;
 const GC_TASK: (u16, u16) = (1, 1);
 const EXCEPTION_TASK: (u16, u16) = (7, 7);
+const CONTENTION_TASK: (u16, u16) = (8, 8);
+const POOL_TASK: (u16, u16) = (18, 18);
 
 /// GCStart, version 2, of runtime 9: `reason` and `kind` are the runtime's numbers.
 pub fn gc_start(process: u32, number: u32, generation: u32, reason: u32, kind: u32) -> Event {
@@ -414,6 +416,34 @@ pub fn exception(process: u32, type_name: &str, message: &str) -> Event {
     let (type_name, message) = (type_name.to_owned(), message.to_owned());
     live(80, 1).event(process, 1, EXCEPTION_TASK, 0x8000, move |bytes| {
         bytes.utf16z(&type_name).utf16z(&message).u64(0x7ffa_0000).u32(0x8013_1500).u16(0x10).u16(9)
+    })
+}
+
+/// ContentionStart of runtime 9: versions 0 (empty), 1, and 2 of a 64-bit process with the thread that holds the lock.
+pub fn contention(process: u32, version: u8, native: bool, owner: u64) -> Event {
+    live(81, 1).event(process, version, CONTENTION_TASK, 0x4000, move |bytes| match version {
+        0 => bytes,
+        1 => bytes.u8(native.into()).u16(9),
+        _ => bytes.u8(native.into()).u16(9).u64(0x1f_0010).u64(0x1f_0020).u64(owner),
+    })
+}
+
+/// ContentionStop, version 1.
+pub fn contention_end(process: u32, nanoseconds: f64) -> Event {
+    live(91, 2).event(process, 1, CONTENTION_TASK, 0x4000, move |bytes| {
+        bytes.u8(0).u16(9).u64(nanoseconds.to_bits())
+    })
+}
+
+/// ThreadPoolWorkerThreadStart of runtime 9: a thread came, and now so many work.
+pub fn pool_thread(process: u32, active: u32) -> Event {
+    live(50, 1).event(process, 0, POOL_TASK, 0x1_0000, move |bytes| bytes.u32(active).u32(3).u16(9))
+}
+
+/// ThreadPoolWorkerThreadAdjustmentAdjustment: the pool wants so many threads, for a reason by the runtime's number.
+pub fn pool_adjustment(process: u32, threads: u32, reason: u32) -> Event {
+    live(55, 101).event(process, 0, POOL_TASK, 0x1_0000, move |bytes| {
+        bytes.u64(1.5_f64.to_bits()).u32(threads).u32(reason).u16(9)
     })
 }
 

@@ -1,5 +1,5 @@
 //! What happened beside the samples: processes and threads that came and went, images that were loaded, methods that
-//! were compiled, collections and the pauses for them, exceptions.
+//! were compiled, collections and the pauses for them, exceptions, waits for locks, threads of the pool.
 //!
 //! A trace does not keep which thread did most of it, so all are with the main thread of their process.
 
@@ -13,11 +13,11 @@ use super::json::{Json, Milliseconds, OrNull};
 use super::tables::{Tables, category_number};
 use super::threads::{Group, Owners, since};
 use crate::event::Ticks;
-use crate::events::clr::GcKind;
+use crate::events::clr::{GcKind, PoolReason};
 use crate::profile::{Category, Moment, Tier};
 use crate::report::format::Picture;
 use crate::trace::code::{BodyId, BodyKind};
-use crate::trace::{Collection, Mapping, ProcessId, ThreadId, Thrown, Trace};
+use crate::trace::{Collection, Contended, Mapping, PoolChange, ProcessId, ThreadId, Thrown, Trace};
 
 /// A thing that happened.
 pub(super) struct Marker {
@@ -38,6 +38,8 @@ enum Subject {
     Collection(Collection),
     Pause,
     Exception(Thrown),
+    Contended(Contended),
+    Pool(PoolChange),
 }
 
 /// What a field says. Texts may be long and the same for many: each is there only while it is written.
@@ -59,13 +61,15 @@ enum Kind {
     Collection,
     Pause,
     Exception,
+    Contended,
+    Pool,
 }
 
 /// A field of a kind of marker: its key, how it is shown, and what it is called.
 type Field = (&'static str, &'static str, &'static str);
 
 impl Kind {
-    const ALL: [Kind; 9] = [
+    const ALL: [Kind; 11] = [
         Kind::Process,
         Kind::ThreadStart,
         Kind::ThreadEnd,
@@ -75,6 +79,8 @@ impl Kind {
         Kind::Collection,
         Kind::Pause,
         Kind::Exception,
+        Kind::Contended,
+        Kind::Pool,
     ];
 
     fn name(self) -> &'static str {
@@ -88,6 +94,8 @@ impl Kind {
             Kind::Collection => "GC",
             Kind::Pause => "GC pause",
             Kind::Exception => "Exception",
+            Kind::Contended => "Lock wait",
+            Kind::Pool => "Thread pool",
         }
     }
 
@@ -119,13 +127,17 @@ impl Kind {
             ],
             Kind::Pause => &[],
             Kind::Exception => &[("exception", "string", "Exception"), ("thread", "integer", "Thread")],
+            Kind::Contended => &[("thread", "integer", "Thread"), ("owner", "integer", "Held by thread")],
+            Kind::Pool => &[("threads", "integer", "Threads"), ("reason", "string", "Reason")],
         }
     }
 
     fn category(self) -> Category {
         match self {
             Kind::Compiled => Category::JitCompiler,
-            Kind::Collection | Kind::Pause | Kind::Exception => Category::Runtime,
+            Kind::Collection | Kind::Pause | Kind::Exception | Kind::Contended | Kind::Pool => {
+                Category::Runtime
+            }
             _ => Category::Heading,
         }
     }
@@ -200,6 +212,17 @@ pub(super) fn markers(picture: &Picture<'_>, groups: &[Group<'_>]) -> FxHashMap<
             markers.extend(instant(Kind::Exception, Some(thrown.time), Subject::Exception(*thrown)));
         }
     }
+    for contended in managed.contentions.iter().filter(|contended| !contended.is_native) {
+        if let Some(markers) = all.get_mut(&contended.process) {
+            let time = (contended.start, contended.end);
+            markers.extend(interval(Kind::Contended, time, Subject::Contended(*contended)));
+        }
+    }
+    for change in &managed.pool {
+        if let Some(markers) = all.get_mut(&change.process) {
+            markers.extend(instant(Kind::Pool, Some(change.time), Subject::Pool(*change)));
+        }
+    }
     all.values_mut().for_each(|markers| markers.sort_by_key(|marker| marker.start));
     all
 }
@@ -245,6 +268,14 @@ fn values<'t>(trace: &'t Trace, of: &Subject) -> Option<Vec<Value<'t>>> {
         Subject::Exception(thrown) => {
             let name = trace.managed.exception_types.get(thrown.type_name as usize);
             vec![Text(name.map_or("", String::as_str).into()), Number(thrown.tid.into())]
+        }
+        Subject::Contended(contended) => {
+            let owner = contended.owner.map_or(Text("".into()), Number);
+            vec![Number(contended.tid.into()), owner]
+        }
+        Subject::Pool(change) => {
+            let reason = change.reason.map_or("", PoolReason::text);
+            vec![Number(change.threads.into()), Text(reason.into())]
         }
         Subject::Body(id) => {
             let body = trace.code.body(*id)?;
