@@ -104,6 +104,7 @@ impl args::Measure {
             metric.iter().map(|metric| format!("--metric {}", metric.get_name())).collect();
         flags.extend(self.event.iter().map(|event| format!("--event '{event}'")));
         flags.extend(self.by_reason.then(|| "--by-reason".to_owned()));
+        flags.extend(self.by_type.then(|| "--by-type".to_owned()));
         flags.extend(self.with_wakers.then(|| "--with-wakers".to_owned()));
         flags
     }
@@ -114,6 +115,11 @@ impl args::Measure {
         if measure.by_reason && !matches!(measure.what, Measured::Blocked | Measured::Wall) {
             bail!(Usage(
                 "--by-reason: only blocked time has reasons; use it with --metric blocked or wall".to_owned()
+            ));
+        }
+        if measure.by_type && measure.what != Measured::Allocated {
+            bail!(Usage(
+                "--by-type: only what was allocated has types; use it with --metric allocated".to_owned()
             ));
         }
         if measure.wakers && !matches!(measure.what, Measured::Blocked | Measured::Ready | Measured::Wall) {

@@ -190,6 +190,7 @@ fn manifest_name(provider: Guid, id: u16) -> Option<&'static str> {
         (CLR, 144) => "Method/UnloadVerbose",
         (CLR, 145) => "Method/JittingStarted",
         (CLR, 146) => "Method/MemoryAllocatedForJitCode",
+        (CLR, 303) => "GC/AllocationSampled",
         (CLR | CLR_RUNDOWN, 187) => "Runtime/Start",
         (CLR, 190) => "Method/ILToNativeMap",
         (CLR, 151) => "Loader/DomainModuleLoad",

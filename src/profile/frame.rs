@@ -97,10 +97,12 @@ pub enum Remark {
     Blocked(Option<WaitReason>),
     /// The thread could run, and had no processor.
     Ready,
+    /// What was allocated has this type: an index into [`Kept::types`](crate::trace::Kept::types).
+    Allocated(u32),
 }
 
 impl Remark {
-    /// As it is shown.
+    /// As it is shown; of types only that they are one.
     pub fn text(self) -> &'static str {
         match self {
             Remark::Dpc => "[DPC]",
@@ -111,6 +113,7 @@ impl Remark {
             Remark::Repaired => "[repaired stack]",
             Remark::Cut(_) => "[stack cut]",
             Remark::Ready => "[ready]",
+            Remark::Allocated(_) => "[allocated]",
             Remark::Blocked(reason) => reason.map_or("[blocked]", WaitReason::bracketed),
         }
     }

@@ -1,9 +1,13 @@
 //! What is measured of a recording, and the samples of it: CPU samples, or the times in which threads waited.
 
+use rustc_hash::FxHashSet;
+
 use crate::clock::Ticks;
 use crate::events::kernel::InterruptKind;
 use crate::trace::waits::{Span, State, Waits};
-use crate::trace::{ChosenEvent, Context, InterruptSpan, Keep, RunnerId, Sample, StackId, Stacked, Trace};
+use crate::trace::{
+    ChosenEvent, Context, InterruptSpan, Keep, ProcessId, RunnerId, Sample, StackId, Stacked, Trace,
+};
 
 use super::filter::{Balance, Filter};
 use super::frame::Remark;
@@ -16,6 +20,8 @@ pub struct Measure {
     pub what: Measured,
     /// Blocked time stands below why the threads left their processors.
     pub by_reason: bool,
+    /// What was allocated stands below its type.
+    pub by_type: bool,
     /// The stack of whoever made a thread ready stands below that of its wait.
     pub wakers: bool,
 }
@@ -135,7 +141,7 @@ pub(super) fn samples(
         return Balance { total, kept: total, ..Balance::default() };
     }
     if let Measured::Events | Measured::Allocated = measure.what {
-        return filter.sift(trace, of_events(trace, measure.what), keep);
+        return filter.sift(trace, of_events(trace, measure), keep);
     }
     let mut dots = Vec::new();
     let mut balance = Balance::default();
@@ -149,13 +155,21 @@ pub(super) fn samples(
     balance
 }
 
-/// The chosen events, each for one or for its bytes. Of allocations those that say how much.
-fn of_events(trace: &Trace, what: Measured) -> Vec<Dot> {
+/// The chosen events, each for one or for its bytes. Of allocations those that say how much, and of a process with objects
+/// that were chosen by chance only these.
+fn of_events(trace: &Trace, measure: &Measure) -> Vec<Dot> {
+    let process = |event: &Stacked<ChosenEvent>| trace.runner(event.runner).process;
+    let events = &trace.kept.events;
+    let sampled: FxHashSet<ProcessId> =
+        events.iter().filter(|event| event.fact.is_sampled).map(process).collect();
     let dot = |event: &Stacked<ChosenEvent>| {
-        let value = match what {
-            Measured::Allocated => i64::try_from(event.fact.bytes).unwrap_or(i64::MAX),
+        let ChosenEvent { bytes, is_sampled, type_name } = event.fact;
+        let value = match measure.what {
+            Measured::Allocated if sampled.contains(&process(event)) != is_sampled => 0,
+            Measured::Allocated => i64::try_from(bytes).unwrap_or(i64::MAX),
             _ => 1,
         };
+        let mark = type_name.filter(|_| measure.by_type).map(Remark::Allocated);
         (value > 0).then_some(Dot {
             time: event.time,
             value,
@@ -165,11 +179,11 @@ fn of_events(trace: &Trace, what: Measured) -> Vec<Dot> {
             processor: event.processor,
             context: Context::Thread,
             count: 1,
-            mark: None,
+            mark,
             waker: None,
         })
     };
-    trace.kept.events.iter().filter_map(dot).collect()
+    events.iter().filter_map(dot).collect()
 }
 
 /// DPCs and interrupts, by when they ended. Whose threads they interrupted does not matter.

@@ -13,7 +13,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::compare::stable;
 use crate::event::NO_ID;
 use crate::profile::{
-    Category, Detail, Entry, Frame, FrameId, Function, Group, GroupId, Line, Nameless, Profile, Unresolved,
+    Category, Detail, Entry, Frame, FrameId, Function, Group, GroupId, Line, Nameless, Profile, Remark,
+    Unresolved,
 };
 use crate::symbols::{Certainty, FunctionName, RawName, distinct, outer_type, short_name};
 use crate::trace::code::{BodyKind, MethodName};
@@ -55,7 +56,7 @@ impl<'p> Spelling<'p> {
         match entry {
             Entry::Process(process) => process_text(&self.profile.trace, process),
             Entry::Thread(process, tid) => self.thread_text(process, tid),
-            Entry::Remark(remark) => remark.text().to_owned(),
+            Entry::Remark(remark) => self.remark_text(remark).into_owned(),
             Entry::Frame(frame) => self.frame_text(frame),
             Entry::Group(group) => self.group_text(group),
             Entry::Unnamed(frame) => match self.profile.stacks.frame(frame) {
@@ -64,6 +65,14 @@ impl<'p> Spelling<'p> {
                 None => String::new(),
             },
         }
+    }
+
+    fn remark_text(&self, remark: Remark) -> Cow<'static, str> {
+        let name = match remark {
+            Remark::Allocated(name) => self.profile.trace.kept.types.get(name as usize),
+            _ => None,
+        };
+        name.map_or(remark.text().into(), |name| format!("[{name}]").into())
     }
 
     /// `NAME`, or `NAME <<module!function>>` by the frame that it was entered by.
@@ -173,7 +182,7 @@ impl<'p> Spelling<'p> {
                 let name = self.threads.get(&(pid, tid)).copied().unwrap_or_default();
                 return format!("thread {name}").trim_end().to_owned();
             }
-            Entry::Remark(remark) => return remark.text().to_owned(),
+            Entry::Remark(remark) => return self.remark_text(remark).into_owned(),
             Entry::Group(group) => {
                 return match self.groups.get(group.0 as usize) {
                     Some(Group { name, entry: Some(entry), .. }) if !matches!(entry, Entry::Group(_)) => {

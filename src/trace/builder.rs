@@ -256,7 +256,11 @@ impl Builder {
             match decoded {
                 Some(Decoded::Clr(Clr::AllocationTick(tick))) => {
                     let name = tick.type_name.map(|name| self.types.intern(name).index() as u32);
-                    fact = ChosenEvent { bytes: tick.bytes, type_name: name };
+                    fact = ChosenEvent { bytes: tick.bytes, is_sampled: false, type_name: name };
+                }
+                Some(Decoded::Clr(Clr::AllocationSampled(sampled))) => {
+                    let name = self.types.intern(sampled.type_name).index() as u32;
+                    fact = ChosenEvent { bytes: sampled.bytes(), is_sampled: true, type_name: Some(name) };
                 }
                 // Their payloads name the thread.
                 Some(Decoded::Kernel(Kernel::ContextSwitch(switch))) => tid = switch.new_tid,

@@ -35,9 +35,10 @@ pub struct EventSet {
 }
 
 impl EventSet {
-    /// What runtimes report of allocations: GCAllocationTick, one in about 100 KB.
+    /// What runtimes report of allocations: AllocationTick and AllocationSampled, one in about 100 KB.
     pub fn allocations() -> EventSet {
-        let keys = [EventKey::Manifest(CLR, ALLOCATION_TICK)].into_iter().collect();
+        let keys =
+            [ALLOCATION_TICK, ALLOCATION_SAMPLED].map(|id| EventKey::Manifest(CLR, id)).into_iter().collect();
         EventSet { keys, named: FxHashSet::default() }
     }
 
@@ -77,6 +78,7 @@ impl EventSet {
 }
 
 const ALLOCATION_TICK: u16 = 10;
+const ALLOCATION_SAMPLED: u16 = 303;
 
 /// What is kept of a chosen event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,6 +86,8 @@ const ALLOCATION_TICK: u16 = 10;
 pub struct ChosenEvent {
     /// Bytes that were allocated, of an event that reports that; else 0.
     pub bytes: u64,
+    /// True if the object was chosen by chance, which says more than every 100,000th byte.
+    pub is_sampled: bool,
     /// The type of what was allocated: an index into [`Kept::types`](super::Kept::types); `None` where the event does not
     /// say.
     pub type_name: Option<u32>,

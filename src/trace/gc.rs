@@ -1,11 +1,12 @@
 //! Garbage collections, when runtimes stood still, what was allocated, compilations, exceptions, locks and thread pools:
 //! what runtimes report beside their code.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::bytes::Utf16;
 use crate::clock::Ticks;
 use crate::event::Event;
-use crate::events::clr::{AllocationTick, Clr, GcKind, GcReason, HeapStats};
+use crate::events::clr::{Clr, GcKind, GcReason, HeapStats};
 
 use super::jit::{self, Compilation};
 use super::processes::{ProcessId, Processes};
@@ -131,11 +132,13 @@ pub(super) struct Collector {
     stopped: FxHashMap<Runtime, usize>,
     /// The collection of each runtime that began or ended last, by its place.
     last: FxHashMap<Runtime, usize>,
-    /// With the time of the first event.
-    allocated: Vec<(u32, Ticks, Allocated)>,
+    /// With their runtime, whether they are of objects that were chosen by chance, and the time of the first event.
+    allocated: Vec<(Runtime, bool, Ticks, Allocated)>,
     /// By their places.
-    allocations: FxHashMap<(Runtime, Option<u32>), usize>,
+    allocations: FxHashMap<(Runtime, bool, Option<u32>), usize>,
     allocated_types: Texts,
+    /// Runtimes whose allocations are known by chosen objects.
+    sampled: FxHashSet<Runtime>,
     jit: jit::Collector,
     exceptions: Vec<(u32, Thrown)>,
     types: Texts,
@@ -187,7 +190,13 @@ impl Collector {
                     last.heap = Some(*stats);
                 }
             }
-            Clr::AllocationTick(tick) => self.allocation(tick, pid, time),
+            Clr::AllocationTick(tick) => {
+                self.allocation(false, tick.instance, (tick.type_name, tick.bytes), pid, time);
+            }
+            Clr::AllocationSampled(sampled) => {
+                let what = (Some(sampled.type_name), sampled.bytes());
+                self.allocation(true, sampled.instance, what, pid, time);
+            }
             Clr::Suspension(suspension) => {
                 self.stopped.insert((pid, life, suspension.instance), self.pauses.len());
                 let (instance, is_for_gc) = (suspension.instance, suspension.is_for_gc());
@@ -213,17 +222,29 @@ impl Collector {
         }
     }
 
-    fn allocation(&mut self, tick: &AllocationTick<'_>, pid: u32, time: Ticks) {
-        let type_name = tick.type_name.map(|name| self.allocated_types.intern(name).index() as u32);
-        let runtime = (pid, self.life(pid), tick.instance);
-        let place = *self.allocations.entry((runtime, type_name)).or_insert(self.allocated.len());
-        if place == self.allocated.len() {
-            let (process, instance) = (NOBODY, tick.instance);
-            let new = Allocated { process, instance, type_name, bytes: 0, ticks: 0 };
-            self.allocated.push((pid, time, new));
+    /// Counts an allocation of a type, so many bytes. Where a runtime has both kinds of events, those of chosen objects
+    /// count alone.
+    fn allocation(
+        &mut self,
+        is_sampled: bool,
+        instance: Option<u16>,
+        (type_name, bytes): (Option<Utf16<'_>>, u64),
+        pid: u32,
+        time: Ticks,
+    ) {
+        let type_name = type_name.map(|name| self.allocated_types.intern(name).index() as u32);
+        let runtime = (pid, self.life(pid), instance);
+        if is_sampled {
+            self.sampled.insert(runtime);
         }
-        if let Some((_, _, known)) = self.allocated.get_mut(place) {
-            known.bytes = known.bytes.saturating_add(tick.bytes);
+        let key = (runtime, is_sampled, type_name);
+        let place = *self.allocations.entry(key).or_insert(self.allocated.len());
+        if place == self.allocated.len() {
+            let new = Allocated { process: NOBODY, instance, type_name, bytes: 0, ticks: 0 };
+            self.allocated.push((runtime, is_sampled, time, new));
+        }
+        if let Some((.., known)) = self.allocated.get_mut(place) {
+            known.bytes = known.bytes.saturating_add(bytes);
             known.ticks += 1;
         }
     }
@@ -243,7 +264,10 @@ impl Collector {
         let collections = self.collections.into_iter();
         let pauses = self.pauses.into_iter();
         let exceptions = self.exceptions.into_iter();
+        let sampled = self.sampled;
         let allocated = self.allocated.into_iter();
+        let allocated =
+            allocated.filter(|(runtime, is_sampled, ..)| *is_sampled == sampled.contains(runtime));
         let (compilations, method_names) = self.jit.finish(&mut at);
         let (contentions, pool) = self.threading.finish(&mut at);
         Managed {
@@ -252,7 +276,7 @@ impl Collector {
                 .collect(),
             pauses: pauses.map(|(pid, pause)| Pause { process: at(pid, pause.start), ..pause }).collect(),
             allocated: allocated
-                .map(|(pid, time, one)| Allocated { process: at(pid, time), ..one })
+                .map(|((pid, ..), _, time, one)| Allocated { process: at(pid, time), ..one })
                 .collect(),
             allocated_types: self.allocated_types.iter().map(str::to_owned).collect(),
             compilations,

@@ -12,7 +12,7 @@ pub(crate) struct Measure {
     ///
     /// Blocked, ready and wall need a recording with context switches (`wpr -start CPU` has them, as have PerfView's Thread
     /// Time and `xperf -on CSWITCH+DISPATCHER`). The stack of a wait is where the thread went to sleep. What was allocated
-    /// is in bytes, by the runtime's GCAllocationTick: one event stands for about 100 KB.
+    /// is in bytes, by the runtime's AllocationTick, or AllocationSampled from .NET 10 on: one event stands for about 100 KB.
     #[arg(long, value_name = "METRIC", default_value = "cpu")]
     pub(crate) metric: MetricWord,
 
@@ -26,6 +26,10 @@ pub(crate) struct Measure {
     /// Show blocked time by why threads left their processors: [UserRequest], [WrQueue], ...
     #[arg(long)]
     pub(crate) by_reason: bool,
+
+    /// Show what was allocated by its type: [System.String], [System.Byte[]], ...
+    #[arg(long)]
+    pub(crate) by_type: bool,
 
     /// Show who ended each wait: the stack of the thread that made the waiting one ready stands below [readied by NAME]
     #[arg(long)]
@@ -57,9 +61,9 @@ impl MetricWord {
 
 impl Measure {
     pub(crate) fn measure(&self) -> profile::Measure {
-        let Measure { metric, by_reason, with_wakers, .. } = *self;
+        let Measure { metric, by_reason, by_type, with_wakers, .. } = *self;
         let what = if self.event.is_empty() { metric.measured() } else { Measured::Events };
-        profile::Measure { what, by_reason, wakers: with_wakers }
+        profile::Measure { what, by_reason, by_type, wakers: with_wakers }
     }
 
     /// True for events that are no samples and no waits.

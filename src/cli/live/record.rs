@@ -230,7 +230,7 @@ fn record(
 }
 
 /// What waits are shown of.
-const BLOCKED: Measure = Measure { what: Measured::Blocked, by_reason: false, wakers: true };
+const BLOCKED: Measure = Measure { what: Measured::Blocked, by_reason: false, by_type: false, wakers: true };
 
 /// Whether the recording has what it takes to show waits; says so if it has not, for it cannot be repeated.
 fn found_waits(args: &Live, trace: &Trace, quiet: bool) -> bool {

@@ -279,3 +279,40 @@ pub(super) fn decode_allocation_tick<'a>(
     }
     Some(tick)
 }
+
+/// An object that was chosen by chance among those that were allocated, from .NET 10 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AllocationSampled<'a> {
+    /// Its type.
+    pub type_name: Utf16<'a>,
+    /// Its size in bytes.
+    pub object_size: u64,
+    /// Which runtime of the process.
+    pub instance: Option<u16>,
+}
+
+impl AllocationSampled<'_> {
+    /// The bytes that it stands for. Each byte is chosen with a chance of 1 in 102,400, and an object if one of its bytes is
+    /// (design of the event: dotnet/runtime, docs/design/features/RandomizedAllocationSampling.md).
+    pub fn bytes(&self) -> u64 {
+        const MEAN: f64 = 102_400.0;
+        let size = self.object_size as f64;
+        let chance = -(size * (-1.0 / MEAN).ln_1p()).exp_m1();
+        if chance > 0.0 { (size / chance).round() as u64 } else { 0 }
+    }
+}
+
+/// Kind u32, instance u16, the type's handle, a pointer, its name, the object's address, a pointer, its size u64, the offset
+/// of the chosen byte u64. By the manifest only.
+pub(super) fn decode_allocation_sampled<'a>(
+    r: &mut Reader<'a>,
+    pointer: Pointer,
+) -> Option<AllocationSampled<'a>> {
+    let _kind = r.u32()?;
+    let instance = r.u16();
+    pointer.read(r)?;
+    let type_name = r.utf16();
+    pointer.read(r)?;
+    Some(AllocationSampled { type_name, object_size: r.u64()?, instance })
+}

@@ -14,7 +14,7 @@ mod runtime;
 mod threading;
 
 pub use exception::Exception;
-pub use gc::{AllocationTick, GcEnd, GcKind, GcReason, GcStart, HeapStats, Suspension};
+pub use gc::{AllocationSampled, AllocationTick, GcEnd, GcKind, GcReason, GcStart, HeapStats, Suspension};
 pub use loader::{AppDomain, Assembly, DomainModule, Module, ModuleFlags, PdbSignature};
 pub use method::{IlMap, JitMemory, JittingStarted, Method, MethodFlags, MethodName, R2rEntryPoint, Tier};
 pub use runtime::{Runtime, Sku, StackWalk, TieredSettings};
@@ -89,6 +89,8 @@ pub enum Clr<'a> {
     HeapStats(HeapStats),
     /// About 100 KB were allocated.
     AllocationTick(AllocationTick<'a>),
+    /// An object was allocated, and chosen by chance.
+    AllocationSampled(AllocationSampled<'a>),
     /// The runtime begins to stop the threads that run its code.
     Suspension(Suspension),
     /// They run again.
@@ -172,6 +174,7 @@ pub fn read<'a>(event: &Event<'a>, r: &mut Reader<'a>) -> Option<Option<Clr<'a>>
         (CLR, 3) => Clr::Resumption { instance: r.u16() },
         (CLR, 4) => Clr::HeapStats(gc::decode_heap_stats(r, version)?),
         (CLR, 10) => Clr::AllocationTick(gc::decode_allocation_tick(r, version, event.pointer)?),
+        (CLR, 303) => Clr::AllocationSampled(gc::decode_allocation_sampled(r, event.pointer)?),
         (CLR, 9) => Clr::Suspension(gc::decode_suspension(r, version)?),
         (CLR, 80) => Clr::Exception(exception::decode(r, event.pointer)),
         (CLR, 81) => Clr::Contention(threading::decode_contention(r, version, event.pointer)),

@@ -128,6 +128,7 @@ impl Collector {
             | Clr::GcStart(_)
             | Clr::HeapStats(_)
             | Clr::AllocationTick(_)
+            | Clr::AllocationSampled(_)
             | Clr::GcEnd(_)
             | Clr::Suspension(_)
             | Clr::Resumption { .. }

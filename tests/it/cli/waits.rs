@@ -273,6 +273,39 @@ fn diff_compares_waits() {
     assert!(output.code == 3 && output.stderr.contains("more runs of each side"), "{}", output.stderr);
 }
 
+#[test]
+fn what_was_allocated_by_its_type() {
+    let stack = |event: crate::synth::Event| {
+        clr::by_thread(event, 40, 41).item(Item::stack64(0, &[0x1000, 0x2000]))
+    };
+    let etl = machine()
+        .event(0, at(1), stack(clr::allocation_tick(40, 3, 1 << 10, "System.String")))
+        .event(0, at(2), stack(clr::allocation_tick(40, 3, 2 << 10, "System.Byte[]")))
+        .event(0, at(3), stack(clr::allocation_tick(40, 1, 3 << 10, "")));
+    let folded = |etl: crate::synth::Etl| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.etl");
+        std::fs::write(&path, etl.finish()).unwrap();
+        let path = path.display().to_string();
+        let args = ["convert", &path, "--metric", "allocated", "--by-type", "-f", "folded", "--no-symbols"];
+        let output = etwprof(args).success();
+        let mut lines: Vec<String> = output.text().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let ticks = [
+        "a.exe (40);0x2000;0x1000 3072",
+        "a.exe (40);[System.Byte[]];0x2000;0x1000 2048",
+        "a.exe (40);[System.String];0x2000;0x1000 1024",
+    ];
+    assert_eq!(folded(etl.clone()), ticks);
+    // Of a process with objects that were chosen by chance, these alone.
+    let etl = etl.event(0, at(4), stack(clr::allocation_sampled(40, 1, "N.T")));
+    assert_eq!(folded(etl), ["a.exe (40);[N.T];0x2000;0x1000 102400"]);
+    let output = etwprof(["top", "examples/demo.etl", "--by-type"]);
+    assert!(output.code == 2 && output.stderr.contains("--metric allocated"), "{}", output.stderr);
+}
+
 /// Two hard faults of thread 41 in 0x1000 and in 0x1200, and one without a stack.
 fn faults() -> (TempDir, String) {
     let fault = |ms| page_fault::hard_fault(at(ms), 0x8000, 41, 4096);

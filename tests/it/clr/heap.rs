@@ -198,6 +198,32 @@ fn an_id_that_is_used_again_is_another_process() {
     assert_eq!(bytes, [(true, 100), (false, 50)]);
 }
 
+/// The chance of an object is 1 - (1 - 1/102,400)^size: computed with 60 digits.
+#[test]
+fn objects_that_are_chosen_by_chance_stand_for_others() {
+    let sampled = |step, size, name| (step, clr::allocation_sampled(PID, size, name));
+    let all = [
+        sampled(1, 1, "A"),
+        sampled(2, 25, "B"),
+        sampled(3, 102_400, "C"),
+        sampled(4, 10_000_000, "D"),
+        sampled(5, 0, "E"),
+        sampled(6, 1, "A"),
+    ];
+    let etl = base().event(0, at(0), clr::allocation_tick(PID, 3, 100_000, "A"));
+    let etl = all.into_iter().fold(etl, |etl, (step, event)| etl.event(0, at(step), event));
+    // Ticks of a process that has both would count everything twice.
+    let etl = etl.event(0, at(7), clr::allocation_tick(PID, 3, 100_000, "A"));
+    let managed = &trace(&etl).managed;
+    let row = |one: &etwprof::trace::Allocated| {
+        (managed.allocated_types[one.type_name.unwrap() as usize].as_str(), one.bytes, one.ticks)
+    };
+    let rows: Vec<_> = managed.allocated.iter().map(row).collect();
+    let expected =
+        [("A", 204_800, 2), ("B", 102_412, 1), ("C", 161_994, 1), ("D", 10_000_000, 1), ("E", 0, 1)];
+    assert_eq!(rows, expected);
+}
+
 #[test]
 fn runtimes_of_one_process_count_for_themselves() {
     let trace = trace(

@@ -484,6 +484,14 @@ pub fn allocation_tick(process: u32, version: u8, amount: u64, type_name: &str) 
     })
 }
 
+/// AllocationSampled of runtime 9, of a 64-bit process.
+pub fn allocation_sampled(process: u32, size: u64, type_name: &str) -> Event {
+    let type_name = type_name.to_owned();
+    live(303, 0).event(process, 0, GC_TASK, 0x800_0000_0000, move |bytes| {
+        bytes.u32(0).u16(9).u64(0x7ffa_0000_1000).utf16z(&type_name).u64(0x1_0000_2000).u64(size).u64(7)
+    })
+}
+
 /// An event of runtime events by another of the process's threads.
 pub fn by_thread(event: impl Into<Event>, process: u32, thread: u32) -> Event {
     event.into().by(process, thread)
