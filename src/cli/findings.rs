@@ -3,12 +3,15 @@
 use anyhow::Result;
 use etwprof::findings::Findings;
 use etwprof::report::{Spelling, findings};
+use etwprof::trace::Keep;
 
 use super::{args, output, samples, strict, symbols};
 
 pub(super) fn run(args: &args::Findings, quiet: bool) -> Result<()> {
     let detail = args.reading.names.options();
-    let analysis = samples::open(&args.files, &args.reading, &args::Measure::default(), detail, quiet)?;
+    let keep = Keep { switches: true, readied: true, disk: true, ..Keep::default() };
+    let measure = args::Measure::default();
+    let analysis = samples::open_keeping(keep, &args.files, &args.reading, &measure, detail, quiet)?;
     let spelling = Spelling::new(&analysis.profile, detail);
     let found = Findings::new(&analysis.profile, &analysis.symbols);
     let report = findings::Findings::new(&found, &analysis.profile, &spelling);

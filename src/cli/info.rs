@@ -11,7 +11,7 @@ use super::{args, choose, load, output, strict};
 pub(super) fn run(args: &args::Info, quiet: bool) -> Result<()> {
     let filter = args.filter.options()?;
     let options = args.limits.options(filter, args.symbols.local(quiet)?, Detail::default());
-    let keep = Keep { disk: true, interrupts: true, ..Keep::default() };
+    let keep = Keep { switches: true, readied: true, disk: true, interrupts: true, ..Keep::default() };
     let options = Options { keep, ..options };
     let mut analysis = load::analysis(&args.files, &options, quiet)?;
     choose::narrow(&mut analysis, &options.filter, &args.filter.samples, Detail::default(), quiet)?;

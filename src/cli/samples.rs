@@ -8,7 +8,7 @@ use etwprof::etl::Recording;
 use etwprof::profile::{Arranged, Balance, Detail, Filter, Metric, Profile, Resolution, Unresolved};
 use etwprof::report::events::Counter;
 use etwprof::report::{amount, count, cut_stacks, filtered_out};
-use etwprof::trace::EventSet;
+use etwprof::trace::{EventSet, Keep};
 use etwprof::{Analysis, Options, analysis};
 
 use super::usage::Usage;
@@ -23,10 +23,22 @@ pub(super) fn open(
     detail: Detail,
     quiet: bool,
 ) -> Result<Analysis> {
+    open_keeping(Keep::default(), files, args, measure, detail, quiet)
+}
+
+/// The same with more events than the metric needs.
+pub(super) fn open_keeping(
+    keep: Keep,
+    files: &[PathBuf],
+    args: &args::Reading,
+    measure: &args::Measure,
+    detail: Detail,
+    quiet: bool,
+) -> Result<Analysis> {
     let filter = args.filter.options()?;
     let options = args.limits.options(filter, args.symbols.options(quiet)?, detail);
     let events = chosen_events(files, measure, quiet)?;
-    let options = Options { measure: measure.checked()?, events, ..options };
+    let options = Options { measure: measure.checked()?, keep, events, ..options };
     let mut analysis = load::analysis(files, &options, quiet)?;
     load::warn(&analysis);
     measure.check(&analysis.profile.trace, quiet)?;

@@ -56,8 +56,10 @@ pub enum Evidence {
         /// The most frequent types, at most three.
         types: Vec<(String, u64)>,
     },
-    /// Waits for locks that other threads held, in that time.
-    Contentions {
+    /// Waits in that time.
+    Waits {
+        /// For what.
+        what: Waited,
         /// How many.
         count: u64,
         /// How many threads waited.
@@ -66,7 +68,7 @@ pub enum Evidence {
         total: i64,
         /// The longest wait, in 100 ns.
         longest: i64,
-        /// From the first to the last sample, in 100 ns.
+        /// From the first to the last sample; of waits for a processor the time in which the threads could run. In 100 ns.
         of: i64,
     },
     /// Threads that the thread pool added because work waited and no thread took it.
@@ -132,6 +134,18 @@ pub enum Evidence {
         /// All samples.
         of: u64,
     },
+}
+
+/// What threads waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Waited {
+    /// Locks of .NET that other threads held.
+    Lock,
+    /// Disks: I/O, and pages that were read.
+    Disk,
+    /// A processor.
+    Processor,
 }
 
 /// The largest parts of something.

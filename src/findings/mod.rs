@@ -13,6 +13,7 @@ mod runtime;
 mod signature;
 mod symbols;
 mod threads;
+mod waits;
 
 use rustc_hash::FxHashMap;
 
@@ -20,7 +21,7 @@ use crate::profile::{Filter, FrameId, Profile, Sample};
 use crate::symbols::resolver::Symbols;
 use crate::trace::Context;
 
-pub use evidence::{Evidence, Part, Parts, Sort};
+pub use evidence::{Evidence, Part, Parts, Sort, Waited};
 pub use programs::Program;
 pub use quality::{Doubt, Quality, Reason};
 pub use rules::Kind;
@@ -58,7 +59,7 @@ pub struct Finding {
 
 /// All that may be found, by what it is called.
 pub fn kinds() -> impl Iterator<Item = &'static Kind> {
-    let others = runtime::KINDS.iter().chain(&machine::KINDS).chain(&symbols::KINDS);
+    let others = runtime::KINDS.iter().chain(&machine::KINDS).chain(&symbols::KINDS).chain(&waits::KINDS);
     RULES.iter().map(|rule| &rule.kind).chain(others.copied()).chain([&threads::ONE_THREAD])
 }
 
@@ -89,6 +90,7 @@ impl Findings {
         let mut findings: Vec<Finding> = search.by_frames().collect();
         findings.extend(search.runtimes());
         findings.extend(search.threads());
+        findings.extend(search.waits());
         findings.extend(search.machine());
         findings.extend(search.symbols(symbols));
         findings.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.kind.id.cmp(b.kind.id)));

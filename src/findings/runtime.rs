@@ -11,7 +11,7 @@ use crate::trace::{Collection, Contended, Pause, PoolChange};
 
 use super::programs::{Program, ProgramId};
 use super::rules::{self, Kind};
-use super::{Evidence, Finding, Search};
+use super::{Evidence, Finding, Search, Waited};
 
 static GC: Kind = Kind {
     id: "gc",
@@ -292,7 +292,8 @@ impl Managed<'_> {
         threads.sort_unstable();
         threads.dedup();
         let threads = threads.len() as u64;
-        let evidence = vec![Evidence::Contentions { count, threads, total, longest, of: self.length }];
+        let evidence =
+            vec![Evidence::Waits { what: Waited::Lock, count, threads, total, longest, of: self.length }];
         Some(self.finding(&LOCK_CONTENTION, share.min(1.0) * self.search.share(self.program.value), evidence))
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 use serde_json::Number;
 
-use crate::findings::{self, Doubt, Evidence, Part, Quality, Reason, Sort};
+use crate::findings::{self, Doubt, Evidence, Part, Quality, Reason, Sort, Waited};
 use crate::profile::{Detail, Entry, Profile};
 use crate::symbols::resolver::Symbols;
 
@@ -238,8 +238,12 @@ impl Words<'_> {
                     &[("exceptions", *exceptions as f64), ("per_second", *per_second)],
                 )
             }
-            Evidence::Contentions { count: waits, threads, total, longest, of: whole } => fact(
-                "locks",
+            Evidence::Waits { what, count: waits, threads, total, longest, of: whole } => fact(
+                match what {
+                    Waited::Lock => "locks",
+                    Waited::Disk => "disks",
+                    Waited::Processor => "processor",
+                },
                 format!(
                     "{} of {} took {} in {}, the longest {}",
                     counted(*waits, "wait", "waits"),

@@ -6,3 +6,4 @@ mod machine;
 mod real;
 mod rules;
 mod runtime;
+mod waits;

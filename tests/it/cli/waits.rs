@@ -275,9 +275,8 @@ fn diff_compares_waits() {
 
 #[test]
 fn what_was_allocated_by_its_type() {
-    let stack = |event: crate::synth::Event| {
-        clr::by_thread(event, 40, 41).item(Item::stack64(0, &[0x1000, 0x2000]))
-    };
+    let stack =
+        |event: crate::synth::Event| clr::by_thread(event, 40, 41).item(Item::stack64(0, &[0x1000, 0x2000]));
     let etl = machine()
         .event(0, at(1), stack(clr::allocation_tick(40, 3, 1 << 10, "System.String")))
         .event(0, at(2), stack(clr::allocation_tick(40, 3, 2 << 10, "System.Byte[]")))

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use etwprof::etl::Recording;
 use etwprof::findings::{Evidence, Finding, Findings};
 use etwprof::profile::{Filter, Profile};
 use etwprof::symbols::resolver::Symbols;
 use etwprof::symbols::{Function, FunctionName, Names};
-use etwprof::trace::{ModuleId, Trace};
+use etwprof::trace::{Keep, ModuleId, Trace};
 
 use crate::support::reading;
 use crate::support::stacks::exact;
@@ -173,6 +174,14 @@ impl Built {
         let trace: Arc<Trace> = reading::synthetic(self.etl.clone());
         assert_eq!(trace.lost.malformed_events, 0);
         Profile::new(&trace, &Filter::default(), self)
+    }
+
+    /// Of a reading that keeps context switches and disk I/O.
+    pub fn findings_with_waits(&self) -> Findings {
+        let recording = Recording::from_bytes("built.etl", self.etl.clone().finish()).unwrap();
+        let keep = Keep { switches: true, readied: true, disk: true, ..Keep::default() };
+        let trace = Arc::new(reading::every_way(&recording, |builder| builder.keep(keep)).value);
+        Findings::new(&Profile::new(&trace, &Filter::default(), self), &Symbols::default())
     }
 
     pub fn findings(&self) -> Findings {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use etwprof::events::clr::GcReason;
-use etwprof::findings::Evidence;
+use etwprof::findings::{Evidence, Waited};
 
 use super::built::{Built, MS, PID, finding, ids, native, own};
 use crate::synth::clr;
@@ -113,7 +113,8 @@ fn waits_for_locks_from_a_fifth_of_the_time_on() {
     assert_eq!(ids(&findings), ["lock-contention"]);
     let found = finding(&findings, "lock-contention");
     let of = 199 * 2 * MS;
-    let expected = Evidence::Contentions { count: 30, threads: 2, total: 120 * MS, longest: 4 * MS, of };
+    let expected =
+        Evidence::Waits { what: Waited::Lock, count: 30, threads: 2, total: 120 * MS, longest: 4 * MS, of };
     assert_eq!(found.evidence, [expected]);
     assert!((found.share - 120.0 / 398.0).abs() < 1e-9);
     for short in [waiting(30, 2 * MS), waiting(19, 9 * MS)] {
