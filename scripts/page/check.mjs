@@ -9,8 +9,9 @@ import { ask, check, close, faults, launch, open, same, shoot, state } from "./b
 import { measure } from "./measure.mjs";
 
 const { WORK, PROGRAM, LARGE } = process.env;
-const etwprof = (...args) =>
-  execFileSync(PROGRAM, [...args, "--offline"], { encoding: "utf8", maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] });
+const run = (...args) =>
+  execFileSync(PROGRAM, args, { encoding: "utf8", maxBuffer: 1 << 28, stdio: ["ignore", "pipe", "ignore"] });
+const etwprof = (...args) => run(...args, "--offline");
 const json = (...args) => JSON.parse(etwprof(...args, "--json"));
 
 function convert(trace) {
@@ -36,6 +37,27 @@ async function numbers(browser, trace) {
   console.log(`${path.basename(trace)}: ${size} bytes, opened in ${page.opened} ms`);
   await close(page);
   return file;
+}
+
+/** What is drawn above the CPU use is what `timeline` says of the same time. */
+async function lanes(browser, file, trace, kinds) {
+  const page = await open(browser, file);
+  const { start, length } = await page.evaluate(() => window.__etwprof.clock());
+  const [from, to] = [start, start + length].map((at) => `${(at / 1e7).toFixed(7)}s`);
+  // It needs no symbols, and has no such option.
+  const { rows } = JSON.parse(run("timeline", trace, "--from", from, "--to", to, "-n", "0", "--json"));
+  const all = await ask(page, "lanes");
+  same([...new Set(all.map(({ kind }) => kind))].sort(), kinds, `${trace}: kinds of lanes`);
+  for (const { kind, ofThread, id, ns } of all) {
+    // An id may be used again.
+    const totals = rows.filter((row) => row.kind === kind && (ofThread ? row.tid === id : row.tid === null && row.pid === id))
+      .map((row) => row.total_ns);
+    check(totals.some((total) => Math.abs(total - ns) <= 1000), `${trace}: ${kind} of ${id}: ${ns} ns, and ${totals}`);
+  }
+  same(await page.locator(".lanes li").count(), kinds.length, "kinds of lanes that are explained");
+  await page.locator(".twist[aria-expanded=false]").first().click();
+  await shoot(page, `lanes-${path.basename(trace, ".etl")}`);
+  await close(page);
 }
 
 /** What is chosen by the mouse counts as the same choice on the command line does. */
@@ -254,6 +276,10 @@ try {
     files.push(await numbers(browser, trace));
   }
   const [demo] = process.argv.slice(2);
+  const lanesOf = { "slow-ppt.etl": ["blocked", "ready"], "net.4.5.2.x64.etl": ["gc"] };
+  for (const [i, trace] of process.argv.slice(2).entries()) {
+    await lanes(browser, files[i], trace, lanesOf[path.basename(trace)] || []);
+  }
   await choices(browser, files[0], demo);
   await keyboard(browser, files[0]);
   await looks(browser, files[0]);

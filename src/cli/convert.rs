@@ -8,6 +8,7 @@ use etwprof::Analysis;
 use etwprof::profile::{Detail, Grouping, Measured, Moment, Shape};
 use etwprof::report::format::{self, Content, Format, Picture};
 use etwprof::report::{Spelling, console};
+use etwprof::trace::Keep;
 
 use super::usage::Usage;
 use super::{args, output, samples, say, strict};
@@ -19,7 +20,9 @@ pub(super) fn run(args: &args::Convert, quiet: bool) -> Result<()> {
     let filter = &args.reading.filter.samples;
     view.range = (filter.from, filter.to);
     view.chosen = [args.measure.chosen(), args.reading.filter.chosen()].concat();
-    let analysis = samples::open(&args.files, &args.reading, &args.measure, view.detail, quiet)?;
+    let keep = view.keep();
+    let analysis =
+        samples::open_keeping(keep, &args.files, &args.reading, &args.measure, view.detail, quiet)?;
     let name = args.files.first().and_then(|file| file.file_name()).unwrap_or_default().to_string_lossy();
     let printed = view.show(&analysis, &name, quiet);
     let reading = &args.reading;
@@ -59,6 +62,12 @@ impl<'a> View<'a> {
             bail!(Usage(format!("-f {name}: this format is binary; write it to a file: -o profile{ending}")));
         }
         View::of(format, path, shaping, tree, names)
+    }
+
+    /// The events that the format needs beside samples.
+    fn keep(&self) -> Keep {
+        let waits = self.format.needs.waits;
+        Keep { switches: waits, readied: waits, ..Keep::default() }
     }
 
     /// The same for a format that is written to `path`, or to where [`View::draw`] says.

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use etwprof::profile::{self, Filter};
 use etwprof::report::timeline;
 use etwprof::trace::waits::{ThreadTimes, Waits};
-use etwprof::trace::{Chosen, Keep, Runner, Slots};
+use etwprof::trace::{Keep, Runner, SlotChoice, Slots};
 use etwprof::{Analysis, Options};
 
 use super::usage::Usage;
@@ -63,7 +63,7 @@ fn slots(args: &args::Timeline, filter: &Filter, analysis: &Analysis, most_slots
     let of_waits: Vec<Runner> = waits.iter().flat_map(|waits| &waits.threads).map(runner).collect();
     let (runners, threads) = (filter.runners(trace, &trace.runners), filter.runners(trace, &of_waits));
     let processes = filter.processes(trace);
-    let chosen = Chosen {
+    let chosen = SlotChoice {
         runners: &runners,
         threads: &threads,
         processes: &processes,

@@ -20,7 +20,7 @@ pub const FORMAT: Format = Format {
     viewers: "flamegraph.pl, inferno, speedscope, Firefox Profiler, Perfetto",
     content: Content::Plain,
     tops: Tops::AsAsked,
-    needs: Needs { ends: false, lines: false, code: false },
+    needs: Needs::NOTHING,
     write: write_picture,
 };
 

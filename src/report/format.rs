@@ -100,6 +100,13 @@ pub struct Needs {
     /// [`Detail::addresses`](crate::profile::Detail::addresses) and [`Detail::tiers`](crate::profile::Detail::tiers). The
     /// labels show neither.
     pub code: bool,
+    /// What threads waited for: context switches are kept ([`Keep`](crate::trace::Keep)).
+    pub waits: bool,
+}
+
+impl Needs {
+    /// The tree alone.
+    pub const NOTHING: Needs = Needs { ends: false, lines: false, code: false, waits: false };
 }
 
 /// A profile as it is to be shown.

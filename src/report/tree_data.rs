@@ -24,7 +24,7 @@ pub const JSON: Format = Format {
     viewers: "",
     content: Content::Plain,
     tops: Tops::AsAsked,
-    needs: Needs { ends: false, lines: false, code: false },
+    needs: Needs::NOTHING,
     write: |mut out, picture: &Picture<'_>| {
         let seconds = picture.profile().seconds(picture.range);
         let made = Made {

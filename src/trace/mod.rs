@@ -64,7 +64,7 @@ pub use merging::Merged;
 pub use paths::Paths;
 pub use processes::{Process, ProcessId, Thread, ThreadId};
 pub use sample::{ANY_PROCESSOR, Context, Parts, Runner, RunnerId, Sample, Stack, StackId};
-pub use slots::{Chosen, SlotKind, SlotOwner, SlotRow, Slots, spread};
+pub use slots::{SlotChoice, SlotKind, SlotOwner, SlotRow, Slots, spread};
 pub use space::MappingAt;
 pub use spans::Spans;
 pub use threading::{Contended, PoolChange};

@@ -63,7 +63,7 @@ pub struct Slots {
 
 /// Whose times are counted. What a list does not reach is.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Chosen<'a> {
+pub struct SlotChoice<'a> {
     /// The runners of the trace.
     pub runners: &'a [bool],
     /// The threads of the waits.
@@ -84,7 +84,7 @@ impl Slots {
         waits: Option<&Waits>,
         (from, to): (Ticks, Ticks),
         slot: i64,
-        chosen: Chosen<'_>,
+        chosen: SlotChoice<'_>,
     ) -> Option<Slots> {
         let (start, end) = (trace.clock.nanoseconds(from), trace.clock.nanoseconds(to));
         let mut table = Table::new(start, end, slot)?;

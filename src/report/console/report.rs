@@ -20,7 +20,7 @@ pub const FORMAT: Format = Format {
     viewers: "",
     content: Content::Styled,
     tops: Tops::AsAsked,
-    needs: Needs { ends: false, lines: false, code: false },
+    needs: Needs::NOTHING,
     write,
 };
 

@@ -28,7 +28,7 @@ pub const FORMAT: Format = Format {
     viewers: "any browser",
     content: Content::Plain,
     tops: Tops::AsAsked,
-    needs: Needs { ends: false, lines: false, code: false },
+    needs: Needs::NOTHING,
     write: |mut out, picture| write(&mut out, picture.arranged, picture.labels, &titles(picture)),
 };
 

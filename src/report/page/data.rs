@@ -27,6 +27,7 @@ use crate::report::spelling::Spelling;
 use crate::report::text::{one_line, time_of_day, time_zone};
 
 use super::facts::Facts;
+use super::lanes::{Lane, lanes};
 use super::threads::Threads;
 use super::tree::Tree;
 
@@ -55,6 +56,8 @@ struct Head<'a> {
     lines: Lines<'a>,
     processes: Vec<Cow<'a, str>>,
     threads: Vec<ThreadHead<'a>>,
+    /// What happened beside the CPU use.
+    lanes: Vec<Lane>,
     nodes: usize,
     parts: usize,
     facts: Facts,
@@ -168,6 +171,7 @@ pub(super) fn write(out: &mut dyn Write, picture: &Picture<'_>) -> io::Result<()
                 records: thread.records,
             })
             .collect(),
+        lanes: lanes(profile, &threads),
         nodes: tree.nodes,
         parts: tree.parts,
         facts: Facts::new(picture, arranged, labels, &names, &timeline),

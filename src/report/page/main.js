@@ -258,6 +258,11 @@ const inspect = {
     return { name: nameText(name), exclusive: of.ownSamples[name], inclusive: of.samples[name],
       exclusive_ns: of.ownValue[name] * 100, inclusive_ns: of.value[name] * 100 };
   }),
+  lanes: () => app.profile.lanes.map(({ kind, process, thread, total }) => {
+    const name = thread === null ? app.profile.processes[process] : app.profile.threads[thread].name;
+    const [, id] = name.match(thread === null ? /\((\d+)\)$/ : /^thread (\d+)/);
+    return { kind, ofThread: thread !== null, id: Number(id), ns: total * 100 };
+  }),
   found: () => app.matches && app.counts.totalOf(app.matches),
   boxes: () => flame.boxes.map(({ branch, thin, x, y, width }) =>
     ({ name: branch ? nameText(branch.name) : "", thin, samples: branch ? branch.samples : 0, x, y, width })),

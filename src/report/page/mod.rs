@@ -7,6 +7,7 @@
 mod column;
 mod data;
 mod facts;
+mod lanes;
 mod threads;
 mod tree;
 
@@ -26,7 +27,7 @@ pub const FORMAT: Format = Format {
     viewers: "any browser",
     content: Content::Plain,
     tops: Tops::Code,
-    needs: Needs { ends: true, lines: true, code: false },
+    needs: Needs { ends: true, lines: true, waits: true, ..Needs::NOTHING },
     write,
 };
 

@@ -29,6 +29,8 @@ pub(super) struct Threads {
     pub(super) processes: Vec<String>,
     /// Their threads, in the order of the processes, the most CPU time first.
     pub(super) threads: Vec<Thread>,
+    /// The process and the system's id of each thread. Processes that read alike are the first of them.
+    pub(super) ids: Vec<(ProcessId, u32)>,
     /// When the first cell begins, in 100 ns since the recording's first record.
     pub(super) start: i64,
     /// How long the range of all cells is, in 100 ns.
@@ -128,6 +130,7 @@ impl Threads {
             }
             let name = labels.label(Entry::Thread(process, tid)).text.into_owned();
             self.threads.push(Thread { process: self.processes.len() - 1, name, ..thread });
+            self.ids.push((process, tid));
         }
     }
 }

@@ -3,6 +3,14 @@
 // choose the samples of every view.
 
 const BINS = 300;
+/** What is drawn above the CPU use of processes and of threads, and how it is called. */
+const LANES = [
+  { kind: "gc", name: "paused for collections" },
+  { kind: "ready", name: "ready, without a processor" },
+  { kind: "blocked", name: "blocked" },
+];
+/** How high each is. */
+const LANE = 4;
 /** Rows that are shown at first, and with every push of the button. */
 const SOME = 100;
 
@@ -26,7 +34,7 @@ const timeline = {
     this.axis = make("div", { class: "axis", "aria-hidden": "true" });
     this.more = make("button", { type: "button", onclick: () => { this.shown += SOME; this.render(); } });
     const tracks = make("div", { class: "scroller" }, this.list, this.overlay);
-    byId("timeline").append(make("div", { class: "options" }, heading, this.reset, this.note), tracks, this.axis, this.more);
+    byId("timeline").append(make("div", { class: "options" }, heading, this.reset, this.note, this.legend()), tracks, this.axis, this.more);
     this.list.addEventListener("pointerdown", (event) => this.press(event));
     this.list.addEventListener("pointermove", (event) => this.move(event));
     this.list.addEventListener("pointerup", (event) => this.release(event));
@@ -35,6 +43,31 @@ const timeline = {
     if (processes.length === 1 && threads.length > 1) {
       this.open.add(0);
     }
+  },
+
+  /** What the lanes mean that there are. */
+  legend() {
+    const { lanes } = app.profile;
+    const there = LANES.filter(({ kind }) => lanes.some((lane) => lane.kind === kind));
+    const item = ({ kind, name }) => {
+      const swatch = make("span", { class: "swatch" });
+      swatch.style.background = `var(--${kind})`;
+      return make("li", {}, swatch, name);
+    };
+    return make("ul", { class: "lanes", "aria-label": "Above the CPU use" }, ...there.map(item));
+  },
+
+  /** The kinds of lanes that rows like this one have on this page, from the top. */
+  kindsOf(row) {
+    const { lanes } = app.profile;
+    const ofThread = (lane) => lane.thread !== null;
+    return LANES.map(({ kind }) => kind).filter((kind) => lanes.some((lane) => lane.kind === kind && ofThread(lane) === Boolean(row.isThread)));
+  },
+
+  /** The lanes of a row: of a process its pauses, of a thread its waits. */
+  lanesOf(row) {
+    const isOf = (lane) => (row.isThread ? lane.thread === row.threads[0] : lane.thread === null && lane.process === row.process);
+    return app.profile.lanes.filter(isOf);
   },
 
   /** Adds up what the scales and the order of rows need, once. */
@@ -67,7 +100,7 @@ const timeline = {
       this.known.set(row.key, this.binsOf(row.threads || app.profile.threads.map((_, t) => t)));
     }
     const { bins, total } = this.known.get(row.key);
-    return { ...row, bins, total, most: row.threads ? this.mostOfProcess : greatest(bins) };
+    return { ...row, bins, total, lanes: this.lanesOf(row), most: row.threads ? this.mostOfProcess : greatest(bins) };
   },
 
   /** The rows: all, processes, and the threads of those that are open. */
@@ -124,9 +157,16 @@ const timeline = {
     only.title = `${row.name.slice(0, 1000)}${row.threads ? ": click for only this" : ""}`;
     label.append(only, make("span", { class: "amount" }, `${valueText(row.total)}  ${shareText(row.total, app.profile.total)}`));
     const canvas = make("canvas", { role: "img", "aria-label":
-      `${shortText(row.name, 200)}: ${valueText(row.total)} over time, at most ${this.coresText(row)}` });
+      `${shortText(row.name, 200)}: ${valueText(row.total)} over time, at most ${this.coresText(row)}${this.lanesText(row)}` });
+    canvas.title = this.lanesText(row).replace(/^, /, "");
     row.canvas = canvas;
     return make("div", { class: "track" }, label, canvas);
+  },
+
+  /** `, 29.0 ms paused for collections`. */
+  lanesText(row) {
+    return LANES.flatMap(({ kind, name }) => row.lanes.filter((lane) => lane.kind === kind)
+      .map((lane) => `, ${timeText(lane.total)} ${name}`)).join("");
   },
 
   coresText(row) {
@@ -153,7 +193,8 @@ const timeline = {
       return;
     }
     const style = getComputedStyle(document.documentElement);
-    const [busy, idle] = ["--busy", "--off"].map((name) => style.getPropertyValue(name).trim());
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const [busy, idle] = ["--busy", "--off"].map(colour);
     const ratio = window.devicePixelRatio || 1;
     for (const row of this.rows) {
       const { canvas } = row;
@@ -165,16 +206,35 @@ const timeline = {
       const isOn = !row.threads || !state.threads || row.threads.some((t) => state.threads.has(t));
       paint.fillStyle = isOn ? busy : idle;
       const step = width / row.bins.length;
+      const room = height - 2 - LANE * this.kindsOf(row).length;
       for (let bin = 0; bin < row.bins.length; bin++) {
         const part = row.bins[bin] / (row.most || 1);
         if (part > 0) {
-          const tall = Math.max(1, part * (height - 2));
+          const tall = Math.max(1, part * room);
           paint.fillRect(bin * step, height - tall, Math.max(step - (step > 3 ? 0.5 : 0), 0.6), tall);
         }
       }
+      this.drawLanes(paint, row, width, colour);
     }
     this.drawBand();
     this.drawAxis();
+  },
+
+  /** What fills a part of the time is drawn solid, and what takes little of it pale. */
+  drawLanes(paint, row, width, colour) {
+    this.kindsOf(row).forEach((kind, line) => {
+      for (const { parts } of row.lanes.filter((lane) => lane.kind === kind)) {
+        const step = width / parts.length;
+        paint.fillStyle = colour(`--${kind}`);
+        parts.forEach((part, i) => {
+          if (part > 0) {
+            paint.globalAlpha = 0.3 + (0.7 * Math.min(part, 1000)) / 1000;
+            paint.fillRect(i * step, line * LANE, Math.max(step, 1), LANE - 1);
+          }
+        });
+      }
+    });
+    paint.globalAlpha = 1;
   },
 
   /** Where the canvases are within the list. */

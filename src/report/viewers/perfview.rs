@@ -24,7 +24,7 @@ pub const FORMAT: Format = Format {
     viewers: "PerfView",
     content: Content::Binary,
     tops: Tops::Threads,
-    needs: Needs { ends: true, lines: false, code: false },
+    needs: Needs { ends: true, ..Needs::NOTHING },
     write,
 };
 

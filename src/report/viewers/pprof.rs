@@ -26,7 +26,7 @@ pub const FORMAT: Format = Format {
     viewers: "go tool pprof, Pyroscope, Parca, Perfetto",
     content: Content::Binary,
     tops: Tops::Code,
-    needs: Needs { ends: true, lines: true, code: true },
+    needs: Needs { ends: true, lines: true, code: true, ..Needs::NOTHING },
     write,
 };
 

@@ -24,7 +24,7 @@ pub const FORMAT: Format = Format {
     viewers: "speedscope.app",
     content: Content::Plain,
     tops: Tops::Code,
-    needs: Needs { ends: true, lines: false, code: false },
+    needs: Needs { ends: true, ..Needs::NOTHING },
     write,
 };
 

@@ -4,7 +4,7 @@ use etwprof::analysis;
 use etwprof::etl::Recording;
 use etwprof::event::Ticks;
 use etwprof::trace::waits::{State, Waits};
-use etwprof::trace::{Chosen, Keep, SlotKind, Slots, Trace, spread};
+use etwprof::trace::{Keep, SlotChoice, SlotKind, Slots, Trace, spread};
 use proptest::prelude::*;
 
 use crate::support::data;
@@ -46,7 +46,7 @@ fn a_time_counts_in_each_slot_that_it_lies_in() {
     let (trace, waits) = read(&recording);
     let range = (Ticks(at(1)), Ticks(at(41)));
     assert_eq!(Slots::range(&trace, Some(&waits)), Some(range));
-    let chosen = Chosen { by_thread: true, ..Chosen::default() };
+    let chosen = SlotChoice { by_thread: true, ..SlotChoice::default() };
     let slots = Slots::new(&trace, Some(&waits), range, 10 * MS, chosen).unwrap();
     assert_eq!((slots.count(), slots.end - slots.start), (4, 40 * MS));
     let of = |kind| values(&slots, 41, kind).iter().map(|value| value / MS).collect::<Vec<_>>();
@@ -61,7 +61,7 @@ fn a_time_counts_in_each_slot_that_it_lies_in() {
     assert_eq!(values(&slots, 41, SlotKind::Blocked), [5 * MS, 5 * MS]);
     assert_eq!(values(&slots, 41, SlotKind::Cpu), [0_i64; 0], "an empty row is none");
     let nobody = vec![false; waits.threads.len()];
-    let none = Chosen { threads: &nobody, runners: &vec![false; trace.runners.len()], ..chosen };
+    let none = SlotChoice { threads: &nobody, runners: &vec![false; trace.runners.len()], ..chosen };
     assert_eq!(Slots::new(&trace, Some(&waits), range, MS, none).unwrap().rows, []);
     assert_eq!(
         Slots::new(&trace, Some(&waits), range, 0, chosen),
@@ -76,7 +76,7 @@ fn slots_of_a_real_recording_add_up_to_what_the_threads_did() {
     let (trace, waits) = read(&recording);
     let range = Slots::range(&trace, Some(&waits)).unwrap();
     for by_thread in [false, true] {
-        let chosen = Chosen { by_thread, ..Chosen::default() };
+        let chosen = SlotChoice { by_thread, ..SlotChoice::default() };
         let slots = Slots::new(&trace, Some(&waits), range, 70 * MS, chosen).unwrap();
         let sum = |kind| {
             let rows = slots.rows.iter().filter(|row| row.kind == kind);
