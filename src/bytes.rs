@@ -129,6 +129,11 @@ impl Text for &str {
 pub struct Utf16<'a>(&'a [u8]);
 
 impl<'a> Utf16<'a> {
+    /// As it stands in the file.
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
     /// True for a text of no characters.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()

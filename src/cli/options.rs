@@ -2,12 +2,11 @@
 
 use anyhow::{Result, bail};
 use etwprof::profile::{Detail, Filter, Measure, Measured, Moment, Nameless};
+use etwprof::report::count;
 use etwprof::symbols::find::credentials::{Credentials, netrc_file};
 use etwprof::symbols::{StoreOptions, SymbolPath};
-use etwprof::trace::{EventSet, Keep, Parts, Trace};
+use etwprof::trace::{Parts, Trace};
 use etwprof::{Options, SymbolOptions};
-
-use etwprof::report::count;
 
 use super::usage::Usage;
 use super::{args, say, words};
@@ -89,9 +88,7 @@ impl args::Limits {
         let symbols = symbols.map(|symbols| SymbolOptions { min_share, lines: detail.lines, ..symbols });
         let (trusted, repair, addresses) = (self.no_limit, self.repair_stacks, detail.addresses);
         let (jobs, memory) = (self.jobs, self.max_memory);
-        let (measure, keep) = (Measure::default(), Keep::default());
-        let events = EventSet::default();
-        Options { measure, keep, events, filter, symbols, trusted, repair, addresses, jobs, memory }
+        Options { filter, symbols, trusted, repair, addresses, jobs, memory, ..Options::default() }
     }
 }
 

@@ -1,17 +1,21 @@
 //! `etwprof trim`: a recording made smaller, or its parts made one.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use etwprof::analysis;
 use etwprof::etl::{Reading, Recording, writer};
 use etwprof::profile::Filter;
+use etwprof::report::count;
 use etwprof::report::trim::{self as report, Trimmed};
-use etwprof::trace::{ProcessId, Runner, Trace};
-use etwprof::trim::{Choice, Trim};
+use etwprof::symbols::local_images;
+use etwprof::trace::{ModuleId, ProcessId, Trace};
+use etwprof::trim::{Choice, Identities, Identity, Trim};
 
 use super::usage::Usage;
-use super::{args, candidates, load, output};
+use super::{args, candidates, load, output, say};
 
 pub(super) fn run(args: &args::Trim, quiet: bool) -> Result<()> {
     let to = args::Output { path: Some(args.output.clone()), format: None };
@@ -20,26 +24,33 @@ pub(super) fn run(args: &args::Trim, quiet: bool) -> Result<()> {
     }
     to.check(&args.files)?;
     let filter = args.filter()?;
+    let is_all = filter.keeps_all() && args.provider.is_empty();
+    if let Some(missing) = args.images.iter().find(|folder| !folder.is_dir()) {
+        bail!(Usage(format!("--images: there is no folder {}", missing.display())));
+    }
     let recording = Recording::open(&args.files)?;
     let jobs = analysis::processors();
     // Who was there and when is read first. Samples are of no use for that.
-    let Reading { value: trace, .. } = load::watched(&recording, quiet, |progress| match args.is_all() {
-        true => Reading { value: None, damage: Vec::new() },
-        false => {
-            let prepare = |builder: &mut etwprof::trace::Builder| {
-                builder.keep_only([]);
-                builder.hold(0);
-            };
-            let Reading { value, damage } = analysis::trace_with(&recording, None, progress, prepare);
-            Reading { value: Some(value), damage }
-        }
-    })?;
+    let Reading { value: trace, .. } =
+        load::watched(&recording, quiet, |progress| match is_all && args.images.is_empty() {
+            true => Reading { value: None, damage: Vec::new() },
+            false => {
+                let prepare = |builder: &mut etwprof::trace::Builder| {
+                    builder.keep_only([]);
+                    builder.hold(0);
+                };
+                let Reading { value, damage } = analysis::trace_with(&recording, None, progress, prepare);
+                Reading { value: Some(value), damage }
+            }
+        })?;
+    let mut trace = trace;
+    let identities = trace.as_mut().map(|trace| identities(trace, &args.images, quiet)).unwrap_or_default();
     let choice = match &trace {
-        None => None,
-        Some(trace) => Some((trace, choice(args, &filter, trace, quiet)?)),
+        Some(trace) if !is_all => Some((trace, choice(args, &filter, trace, quiet)?)),
+        _ => None,
     };
     let trim = match choice {
-        None => None,
+        None => (args.anonymize || !identities.is_empty()).then(Trim::all),
         Some((trace, choice)) => {
             let survey = |progress: &mut dyn FnMut(u64)| {
                 let value = Trim::new(&recording, trace, choice, jobs, progress);
@@ -48,6 +59,8 @@ pub(super) fn run(args: &args::Trim, quiet: bool) -> Result<()> {
             Some(load::watched(&recording, quiet, survey)?.value)
         }
     };
+    let trim = trim.map(|trim| trim.identifying(identities));
+    let trim = if args.anonymize { trim.map(Trim::anonymous) } else { trim };
     drop(trace);
     let compress = match (args.compress, args.no_compress) {
         (true, _) => true,
@@ -89,26 +102,39 @@ pub(super) fn run(args: &args::Trim, quiet: bool) -> Result<()> {
 }
 
 impl args::Trim {
-    fn is_all(&self) -> bool {
-        let args::Trim { processes, from, to, provider, .. } = self;
-        let any = processes.pid.is_empty() && processes.name.is_empty();
-        any && from.is_none() && to.is_none() && provider.is_empty()
-    }
-
     fn filter(&self) -> Result<Filter> {
-        let processes = &self.processes;
-        if processes.children && processes.pid.is_empty() && processes.name.is_empty() {
-            bail!(Usage("--children: name a process too, with --pid or --name".to_owned()));
-        }
-        Ok(Filter {
-            pids: processes.pid.clone(),
-            names: processes.name.clone(),
-            children: processes.children,
-            from: self.from,
-            to: self.to,
-            ..Filter::default()
-        })
+        Ok(Filter { from: self.from, to: self.to, ..self.processes.options()? })
     }
+}
+
+/// The identities of images that these folders have, and the recording does not.
+fn identities(trace: &mut Trace, folders: &[PathBuf], quiet: bool) -> Identities {
+    if folders.is_empty() {
+        return Identities::default();
+    }
+    let found: BTreeSet<ModuleId> = local_images::identify_in(trace, folders).into_iter().collect();
+    if !quiet {
+        let without =
+            trace.modules.iter().filter(|module| module.pdb.is_none() && module.managed_pdb.is_none());
+        let (found, without) = (count(found.len() as u64), count(without.count() as u64));
+        say::note(format_args!("the PDB ids of {found} images were added; {without} images have none"));
+    }
+    let mut identities = Identities::default();
+    for mapping in trace.mappings.iter().filter(|mapping| found.contains(&mapping.module)) {
+        let Some(module) = trace.module(mapping.module) else { continue };
+        let pid = match trace.process(mapping.process) {
+            Some(process) if !module.kernel => process.pid,
+            _ => 0,
+        };
+        let pdbs = [&module.pdb, &module.managed_pdb].into_iter().flatten();
+        let identity = Identity {
+            timestamp: module.timestamp,
+            name: module.file_name().to_owned(),
+            pdbs: pdbs.map(|pdb| (pdb.name.clone(), pdb.id)).collect(),
+        };
+        identities.insert((pid, mapping.base, mapping.size), identity);
+    }
+    identities
 }
 
 /// What the options choose of the recording.
@@ -116,11 +142,8 @@ fn choice(args: &args::Trim, filter: &Filter, trace: &Trace, quiet: bool) -> Res
     candidates::check_processes(filter, trace, quiet)?;
     candidates::check_times(filter, trace, quiet)?;
     let processes = (!filter.pids.is_empty() || !filter.names.is_empty()).then(|| {
-        let ids = (0..).map(ProcessId).take(trace.processes.len());
-        let runners: Vec<Runner> =
-            ids.map(|process| Runner { process, tid: etwprof::event::NO_ID, thread: None }).collect();
-        let kept = filter.runners(trace, &runners).into_iter().zip(&runners);
-        kept.filter(|(is_kept, _)| *is_kept).map(|(_, runner)| runner.process).collect()
+        let kept = (0..).map(ProcessId).zip(filter.processes(trace));
+        kept.filter(|(_, is_kept)| *is_kept).map(|(process, _)| process).collect()
     });
     Ok(Choice {
         processes,

@@ -1,7 +1,8 @@
 //! `etwprof threads` and `etwprof waits`: what threads did while they did not run.
 
+use std::ops::Range;
+
 use anyhow::{Result, bail};
-use etwprof::event::Ticks;
 #[cfg(windows)]
 use etwprof::profile::Detail;
 use etwprof::profile::{Filter, Measure, Measured};
@@ -11,7 +12,6 @@ use etwprof::trace::{Keep, Runner, Trace};
 use etwprof::{Analysis, Options};
 
 use super::options::{check_switches, warn_of_stacks};
-use super::usage::Usage;
 use super::{args, candidates, load, output, strict, symbols};
 
 pub(super) fn threads(args: &args::Threads, quiet: bool) -> Result<()> {
@@ -22,13 +22,14 @@ pub(super) fn threads(args: &args::Threads, quiet: bool) -> Result<()> {
     load::warn(&analysis);
     let trace = &analysis.profile.trace;
     let (all, keeps) = chosen(&analysis, &filter, quiet)?;
-    let range = range(&filter, trace);
-    let all = if range == EVER { all } else { all.between(range) };
+    let Range { start, end } = filter.period(trace);
+    let has_range = filter.from.is_some() || filter.to.is_some();
+    let all = if has_range { all.between((start, end)) } else { all };
     if all.window.0 >= all.window.1 {
         bail!("--from, --to: no context switches were recorded in this range");
     }
     let was_there = |index: usize| all.threads.get(index).is_some_and(|thread| !thread.spans.is_empty());
-    let kept = |index: usize| keeps.get(index) == Some(&true) && (range == EVER || was_there(index));
+    let kept = |index: usize| keeps.get(index) == Some(&true) && (!has_range || was_there(index));
     let table = thread_times::Threads::new(trace, &all, kept, args.sort.sort());
     let table = table.first(if args.table.rows == 0 { usize::MAX } else { args.table.rows });
     let printed = output::print(|mut out| match (args.table.json, args.table.csv) {
@@ -56,8 +57,8 @@ pub(super) fn worst(args: &args::WorstWaits, quiet: bool) -> Result<()> {
         symbols::warnings(&analysis);
     }
     let spelling = Spelling::new(&analysis.profile, detail);
-    let (from, to) = range(&filter, &analysis.profile.trace);
-    let within = |wait: &Wait| wait.blocked.start < to && wait.end() > from;
+    let Range { start, end } = filter.period(&analysis.profile.trace);
+    let within = |wait: &Wait| wait.blocked.start < end && wait.end() > start;
     let kept = |index: usize, wait: &Wait| keeps.get(index) == Some(&true) && within(wait);
     let most = if args.rows == 0 { usize::MAX } else { args.rows };
     let worst = waits::WorstWaits::new(&analysis.profile, &spelling, &all, kept, most);
@@ -90,28 +91,9 @@ pub(super) fn summary(analysis: &Analysis, filter: &Filter, detail: Detail) -> R
 impl args::Which {
     pub(super) fn filter(&self) -> Result<Filter> {
         let args::Which { processes, tid, thread, from, to } = self;
-        if processes.children && processes.pid.is_empty() && processes.name.is_empty() {
-            bail!(Usage("--children: name a process too, with --pid or --name".to_owned()));
-        }
-        Ok(Filter {
-            pids: processes.pid.clone(),
-            names: processes.name.clone(),
-            children: processes.children,
-            tids: tid.clone(),
-            threads: thread.clone(),
-            from: *from,
-            to: *to,
-            ..Filter::default()
-        })
+        let (tids, threads) = (tid.clone(), thread.clone());
+        Ok(Filter { tids, threads, from: *from, to: *to, ..processes.options()? })
     }
-}
-
-/// All of a recording.
-const EVER: (Ticks, Ticks) = (Ticks(i64::MIN), Ticks(i64::MAX));
-
-/// The range of time that a filter chooses.
-fn range(filter: &Filter, trace: &Trace) -> (Ticks, Ticks) {
-    (filter.from.map_or(EVER.0, |from| from.at(trace)), filter.to.map_or(EVER.1, |to| to.at(trace)))
 }
 
 /// The states of all threads, and which of them are chosen.

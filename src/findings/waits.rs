@@ -12,15 +12,15 @@ use super::{Evidence, Finding, LEAST_SAMPLES, LEAST_SHARE, Search, Waited};
 static NO_PROCESSOR: Kind = Kind {
     id: "processor-waits",
     title: "Threads could run, and no processor was free",
-    advice: "Look at what else used the processors (`threads`, `--all`): other programs, more busy threads than processors, or \
-             threads that are bound to one processor.",
+    advice: "Look at what else used the processors: other programs, more busy threads than processors, or threads that are \
+             bound to one processor.",
 };
 
 static DISKS: Kind = Kind {
     id: "disk-waits",
     title: "Threads wait for disks",
-    advice: "See which files in `disk`, and who asked for them in `waits`. Read ahead or in larger parts, cache, and keep \
-             synchronous I/O out of threads that others wait for.",
+    advice: "Look at which files they wait for. Read ahead or in larger parts, cache, and keep synchronous I/O out of threads \
+             that others wait for.",
 };
 
 pub(super) static KINDS: [&Kind; 2] = [&NO_PROCESSOR, &DISKS];

@@ -1,5 +1,7 @@
 //! What is measured of a recording, and the samples of it: CPU samples, or the times in which threads waited.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashSet;
 
 use crate::clock::Ticks;
@@ -209,8 +211,7 @@ fn of_interrupts(trace: &Trace, filter: &Filter) -> Vec<Dot> {
 
 /// The times in which threads waited, as far as they are between the moments of the filter.
 fn of_waits(trace: &Trace, waits: &Waits, measure: &Measure, filter: &Filter) -> Vec<Dot> {
-    let from = filter.from.map_or(Ticks(i64::MIN), |from| from.at(trace));
-    let to = filter.to.map_or(Ticks(i64::MAX), |to| to.at(trace));
+    let Range { start: from, end: to } = filter.period(trace);
     let all = waits.threads.iter().flat_map(|thread| &thread.spans);
     let dot = |span: &Span| {
         let (start, end) = (span.start.max(from), span.end.min(to));

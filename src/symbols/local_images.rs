@@ -1,8 +1,16 @@
 //! The files of this machine say what a live session does not. A recording gets the link times and PDB ids of its
 //! images when it is merged; a live one has them only of images that are loaded while it runs.
 
+use std::path::{Path, PathBuf};
+
+use super::find::key::FileKey;
 use super::find::lookup::Checked;
-use super::image_facts::{at_its_path, file_of};
+use super::find::options::StoreOptions;
+use super::find::path::SymbolPath;
+use super::find::request::Request;
+use super::find::store::Store;
+use super::find::verify::ImageFacts;
+use super::image_facts::{self, at_its_path, file_of};
 use super::read::pe::{Image, PdbKind};
 use crate::mmap::Mapped;
 use crate::trace::{Module, ModuleId, PdbId, Trace};
@@ -34,7 +42,7 @@ pub fn identify(
         let Some(module) = trace.modules.get_mut(id.0 as usize) else { continue };
         // What cannot be read stays as it is, and the symbols say so.
         let result = match verdict {
-            Checked::Matches => match complete(module) {
+            Checked::Matches => match complete(module, &file_of(module)) {
                 Ok(()) => Identified::Same,
                 Err(error) => Identified::Unreadable(error),
             },
@@ -46,8 +54,40 @@ pub fn identify(
     opened
 }
 
-fn complete(module: &mut Module) -> Result<(), String> {
-    let bytes = Mapped::open(&file_of(module)).map_err(|error| error.to_string())?;
+/// Completes the modules without PDB ids from image files in these folders and below. Gives those that have ids now.
+pub fn identify_in(trace: &mut Trace, folders: &[PathBuf]) -> Vec<ModuleId> {
+    let path = SymbolPath::default().behind_trees(folders.iter().cloned());
+    let options = StoreOptions { offline: true, user_cache: None, ..StoreOptions::default() };
+    let store = Store::new(&path, options);
+    let is_incomplete = |module: &Module| module.pdb.is_none() && module.managed_pdb.is_none();
+    let ids = (0..).map(ModuleId).zip(&trace.modules).filter(|(_, module)| is_incomplete(module));
+    let wanted: Vec<(ModuleId, ImageFacts)> =
+        ids.filter_map(|(id, _)| Some((id, image_facts::of_module(trace, id)?))).collect();
+    let request = |(_, facts): &(ModuleId, ImageFacts)| {
+        let facts = facts.clone();
+        let key = FileKey::image(&facts.path.to_string_lossy(), facts.timestamp.unwrap_or(0), facts.size);
+        Request {
+            key,
+            hints: Vec::new(),
+            ask_servers: false,
+            verify: Box::new(move |path| facts.check(path)),
+        }
+    };
+    let requests: Vec<Request<'_>> = wanted.iter().map(request).collect();
+    let found = store.find_all(&requests, &|_, _| ());
+    let mut identified = Vec::new();
+    for ((id, _), lookup) in wanted.iter().zip(found) {
+        let module = trace.modules.get_mut(id.0 as usize);
+        let Some((module, found)) = module.zip(lookup.found) else { continue };
+        if complete(module, &found.path).is_ok() && !is_incomplete(module) {
+            identified.push(*id);
+        }
+    }
+    identified
+}
+
+fn complete(module: &mut Module, file: &Path) -> Result<(), String> {
+    let bytes = Mapped::open(file).map_err(|error| error.to_string())?;
     let image = Image::parse(&bytes).map_err(|error| error.to_string())?;
     module.timestamp = image.timestamp;
     for pdb in image.pdbs() {

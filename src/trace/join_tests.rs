@@ -1,10 +1,11 @@
 //! What the join keeps of processes that nobody wants.
 
-use super::{FEW, Join, Threads, Ticks};
+use super::{FEW, Join, Ticks};
 use crate::event::{Event, Kind, Pointer};
 use crate::events::kernel::{Frames, Sample, StackWalk};
 use crate::guids::PERF_INFO;
 use crate::origin::KernelSpace;
+use crate::trace::processes::Threads;
 
 fn event(time: i64) -> Event<'static> {
     Event {

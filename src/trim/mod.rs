@@ -9,24 +9,34 @@
 //! Kept whatever is chosen: what the session says of itself and its machine, kernel modules, and sampling intervals.
 //! Kept of the chosen processes whatever the time and the provider: their processes, threads, images and compiled code.
 
+mod anonymous;
 mod owners;
+mod pseudonyms;
 mod survey;
 
 use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
 
 use crate::clock::Ticks;
+use crate::debug_id::DebugId;
 use crate::etl::digest::Record;
-use crate::etl::writer::Keep;
+use crate::etl::writer::{ImageIdentity, Keep, Merged};
 use crate::etl::{Reading, Recording};
 use crate::event::{Event, NO_ID};
 use crate::events::clr::Clr;
 use crate::events::kernel::{Image, ImageId, Kernel, StackWalk};
 use crate::events::{Decoded, decode};
 use crate::guid::Guid;
-use crate::guids::{self, EVENT_TRACE, IMAGE_ID, LOST_EVENT, META_DATA, SYS_CONFIG, SYSTEM_CONFIG, WIN_SAT};
+use crate::guids::{
+    self, EVENT_TRACE, IMAGE, IMAGE_ID, LOST_EVENT, META_DATA, SYS_CONFIG, SYSTEM_CONFIG, WIN_SAT,
+};
 use crate::trace::{ProcessId, Trace};
+use crate::winpath::file_name;
 
 use owners::Owners;
+use pseudonyms::Pseudonyms;
 use survey::{Noted, Survey};
 
 /// What is wanted of a recording.
@@ -59,7 +69,7 @@ impl Choice {
 }
 
 /// The kinds of records that are counted apart, by the numbers that [`Trim`] gives.
-pub const KINDS: [&str; 8] = [
+pub const KINDS: [&str; 9] = [
     "samples",
     "context switches",
     "stacks",
@@ -68,6 +78,7 @@ pub const KINDS: [&str; 8] = [
     "compiled code",
     "disk I/O and file names",
     "other events",
+    "events of unknown layout",
 ];
 
 const SAMPLES: usize = 0;
@@ -78,6 +89,7 @@ const IMAGES: usize = 4;
 const CODE: usize = 5;
 const DISK: usize = 6;
 const OTHER: usize = 7;
+const UNKNOWN: usize = 8;
 
 /// Chooses records.
 #[derive(Debug)]
@@ -85,6 +97,25 @@ pub struct Trim {
     choice: Choice,
     owners: Owners,
     noted: Noted,
+    /// What stands in the place of names, if they are replaced.
+    pseudonyms: Option<Mutex<Pseudonyms>>,
+    /// The identities that images are given, by process, base and size.
+    identities: Identities,
+}
+
+/// Identities of images that a recording does not have, by the id of the process (0 for kernel modules), where the image
+/// is mapped, and the size of the mapping.
+pub type Identities = FxHashMap<(u32, u64, u64), Identity>;
+
+/// What finds the symbols of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The link time in its header.
+    pub timestamp: u32,
+    /// Its file name.
+    pub name: String,
+    /// Its PDBs: the paths that the image names, and what they carry.
+    pub pdbs: Vec<(String, DebugId)>,
 }
 
 impl Trim {
@@ -98,7 +129,13 @@ impl Trim {
         progress: &mut dyn FnMut(u64),
     ) -> Trim {
         let owners = Owners::new(trace, choice.processes.as_deref());
-        let trim = Trim { choice, owners, noted: Noted::default() };
+        let trim = Trim {
+            choice,
+            owners,
+            noted: Noted::default(),
+            pseudonyms: None,
+            identities: Identities::default(),
+        };
         if trim.choice.is_all() {
             return trim;
         }
@@ -106,6 +143,25 @@ impl Trim {
         let Reading { value: (survey, _), .. } = reading;
         let noted = survey.finish(trace);
         Trim { noted, ..trim }
+    }
+
+    /// Keeps everything.
+    pub fn all() -> Trim {
+        let (choice, noted) = (Choice::default(), Noted::default());
+        Trim { choice, owners: Owners::all(), noted, pseudonyms: None, identities: Identities::default() }
+    }
+
+    /// Adds the events that tell the PDBs of images, before the images' own.
+    #[must_use]
+    pub fn identifying(self, identities: Identities) -> Trim {
+        Trim { identities, ..self }
+    }
+
+    /// Replaces what records say of users, machines, folders and command lines, by words of the same length. Events whose
+    /// layout is not known are left out.
+    #[must_use]
+    pub fn anonymous(self) -> Trim {
+        Trim { pseudonyms: Some(Mutex::default()), ..self }
     }
 
     fn is_in_time(&self, time: Ticks) -> bool {
@@ -233,6 +289,27 @@ impl Trim {
         }
     }
 
+    /// The records that stand before that of an image, if it is to have an identity.
+    fn identity(&self, event: &Event<'_>) -> Vec<Vec<u8>> {
+        if event.provider != IMAGE || self.identities.is_empty() {
+            return Vec::new();
+        }
+        let Ok(Decoded::Kernel(Kernel::Image(image))) = decode(event) else { return Vec::new() };
+        let Image { pid, base, size, .. } = image;
+        let Some(Identity { timestamp, name, pdbs }) = self.identities.get(&(pid, base, size)) else {
+            return Vec::new();
+        };
+        let merged = Merged { pointer: event.pointer, time: event.time };
+        let image = ImageIdentity { base, size, pid, timestamp: *timestamp, name };
+        // Of a path that says where the PDB was built, its name finds it as well.
+        let path = |path: &str| match &self.pseudonyms {
+            Some(_) => file_name(path).to_owned(),
+            None => path.to_owned(),
+        };
+        let pdbs = pdbs.iter().map(|(pdb, id)| merged.pdb(&image, *id, &path(pdb)));
+        std::iter::once(merged.image(&image)).chain(pdbs).collect()
+    }
+
     /// Stacks follow their events. A stack may complete those of later events of its thread, so one whose
     /// event came before the wanted time is kept if it was written in it.
     fn keeps_stack(&self, walk: &StackWalk<'_>, written: Ticks) -> bool {
@@ -254,12 +331,37 @@ impl Trim {
 
 impl Keep for Trim {
     fn left_out(&self, record: &Record<'_>) -> Option<usize> {
-        let (kind, is_kept) = self.decide(&record.event());
+        let event = record.event();
+        if self.pseudonyms.is_some() && !anonymous::is_known(&event) {
+            return Some(UNKNOWN);
+        }
+        if self.choice.is_all() {
+            return None;
+        }
+        let (kind, is_kept) = self.decide(&event);
         (!is_kept).then_some(kind)
     }
 
     fn is_all(&self) -> bool {
-        self.choice.is_all()
+        self.choice.is_all() && !self.rewrites()
+    }
+
+    fn rewrites(&self) -> bool {
+        self.pseudonyms.is_some() || !self.identities.is_empty()
+    }
+
+    fn rewritten(&self, event: &Event<'_>, record: &[u8]) -> Option<Vec<Vec<u8>>> {
+        let mut records = self.identity(event);
+        let anonymous = self.pseudonyms.as_ref().and_then(|pseudonyms| {
+            // A lock that somebody left in a panic holds words all the same.
+            let mut pseudonyms = pseudonyms.lock().unwrap_or_else(PoisonError::into_inner);
+            anonymous::without_secrets(&mut pseudonyms, event, record)
+        });
+        if records.is_empty() && anonymous.is_none() {
+            return None;
+        }
+        records.push(anonymous.unwrap_or_else(|| record.to_vec()));
+        Some(records)
     }
 }
 

@@ -25,6 +25,12 @@ pub(super) struct Owners {
 type Lives = FxHashMap<u32, Vec<(Ticks, bool)>>;
 
 impl Owners {
+    /// Every process is chosen.
+    pub(super) fn all() -> Owners {
+        let (ever, pids, tids) = (FxHashSet::default(), Lives::default(), Lives::default());
+        Owners { all: true, ever, pids, tids, early: 0 }
+    }
+
     pub(super) fn new(trace: &Trace, chosen: Option<&[ProcessId]>) -> Owners {
         let mut owners = Owners {
             all: chosen.is_none(),

@@ -32,6 +32,7 @@ mod cli {
     mod strict;
     mod symbolize;
     mod trim;
+    mod trim_portable;
     mod view;
     mod view_symbols;
     mod waits;

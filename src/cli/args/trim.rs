@@ -17,6 +17,7 @@ Examples:
   etwprof trim x.etl x.kernel.etl -o all.etl              parts as one file
   etwprof trim trace.etl.zip -o trace.etl --no-compress   for tools that read no compressed file
   etwprof trim trace.etl -o small.etl --pid 42 --json | jq .bytes_out
+  etwprof trim trace.etl -o vendor.etl --name orders --anonymize
 
 Without a filter every event is kept. With --pid or --name, what a profile of these
 processes needs stays: their events, stacks, images and compiled code, the threads
@@ -42,6 +43,22 @@ pub(crate) struct Trim {
     /// Do not compress the file
     #[arg(long, overrides_with = "compress", help_heading = "Output")]
     pub(crate) no_compress: bool,
+
+    /// Look in this folder and below for image files (.dll, .exe), and add the ids of their PDBs where the recording has none
+    /// (repeatable)
+    ///
+    /// A recording that was not merged on its machine lacks them, and without them no PDB is found. A file is taken if its
+    /// size and its link time or checksum are those of the recording.
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) images: Vec<PathBuf>,
+
+    /// Replace names of users, machines, folders and files, and command lines
+    ///
+    /// Each word is replaced by another of the same length, the same word always by the same. Names of programs, DLLs,
+    /// drivers, PDBs, and of .NET types and methods stay, as do folders that every Windows has: profiles look the same, and
+    /// symbols are found. Events whose layout etwprof does not know are left out.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) anonymize: bool,
 
     /// Print JSON: sizes, events, and what was dropped
     #[arg(long, help_heading = "Output")]

@@ -4,6 +4,7 @@
 //! so that records of one moment stay in their order too. Otherwise records go by time into new buffers of their
 //! processors; those of one moment keep their order on each processor.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::num::NonZeroUsize;
@@ -17,8 +18,11 @@ use super::super::digest::{
 use super::super::error::Damage;
 use super::super::file::LogFile;
 use super::super::merge::jobs;
+use super::super::record;
 use super::super::recording::{Reading, Recording};
 use super::{Ending, Layout, Output, Writer};
+use crate::clock::Ticks;
+use crate::event::Event;
 
 /// How many reasons there may be to leave a record out.
 pub const MOST_KINDS: usize = 16;
@@ -31,6 +35,17 @@ pub trait Keep: Sync {
     /// True if no record is ever left out.
     fn is_all(&self) -> bool {
         false
+    }
+
+    /// True if records may be [rewritten](Keep::rewritten).
+    fn rewrites(&self) -> bool {
+        false
+    }
+
+    /// What is to be written in the place of a kept record: records of the same time. `None` for it as it is. Called in order
+    /// of time, the header first, which stays one record.
+    fn rewritten(&self, _event: &Event<'_>, _record: &[u8]) -> Option<Vec<Vec<u8>>> {
+        None
     }
 }
 
@@ -77,12 +92,12 @@ pub fn copy(
     out: &mut (impl Output + ?Sized),
 ) -> io::Result<Reading<Copied>> {
     let files = recording.files();
-    let header = Header::of(recording, compress);
+    let header = Header::of(recording, keep, compress);
     if let ([file], true) = (files, keep.is_all()) {
         return whole(file, &header, progress, out);
     }
     let shared = RefCell::new(out);
-    let start = || Sorted::begin(&shared, files, &header);
+    let start = || Sorted::begin(&shared, files, keep, &header);
     let Reading { value: (sorted, _), damage } = recording.digest(&Chosen(keep), threads, progress, start);
     Ok(Reading { value: sorted.finish(header.ending)?, damage })
 }
@@ -91,12 +106,12 @@ pub fn copy(
 struct Header<'a> {
     layout: Layout,
     ending: Ending,
-    record: &'a [u8],
+    record: Cow<'a, [u8]>,
 }
 
 impl<'a> Header<'a> {
     /// That of the part which began first, with the losses of all parts and the last end.
-    fn of(recording: &'a Recording, compress: bool) -> Self {
+    fn of(recording: &'a Recording, keep: &impl Keep, compress: bool) -> Self {
         let files = recording.files();
         let first = files.iter().min_by_key(|file| file.header().clock.base);
         let sum = |field: fn(&LogFile) -> u32| {
@@ -121,7 +136,10 @@ impl<'a> Header<'a> {
             logger: first.map_or(0, |file| file.logger),
             clock: recording.clock(),
         };
-        Header { layout, ending, record: first.map_or(&[], LogFile::header_record) }
+        let record = first.map_or(&[][..], LogFile::header_record);
+        let rewritten = keep.rewrites().then(|| keep.rewritten(&record::decode(record, Ticks(0), 0), record));
+        let rewritten = rewritten.flatten().and_then(|records| records.into_iter().next());
+        Header { layout, ending, record: rewritten.map_or(Cow::Borrowed(record), Cow::Owned) }
     }
 }
 
@@ -143,7 +161,7 @@ fn whole(
         cursors(bytes).skip(1).map(|cursor| cursor.bytes(bytes)).collect()
     });
     copied.events_in += others.len() as u64;
-    let mut writer = Writer::new(out, header.layout, header.record, &others)?;
+    let mut writer = Writer::new(out, header.layout, &header.record, &others)?;
     let mut read = 0;
     for (index, entry) in (0..).zip(&file.buffers).filter(|(index, _)| allowed.contains(index)) {
         let records = unpack(file, entry, std::mem::take(&mut spare), &mut damage);
@@ -234,8 +252,9 @@ impl<W: Output> Output for Shared<'_, W> {
 }
 
 /// Writes records in order of time.
-struct Sorted<'a, W: Output> {
+struct Sorted<'a, K, W: Output> {
     files: &'a [LogFile],
+    keep: &'a K,
     /// What went wrong ends the writing; reading goes on to no effect.
     writer: io::Result<Writer<Shared<'a, W>>>,
     copied: Copied,
@@ -243,10 +262,10 @@ struct Sorted<'a, W: Output> {
     passed: Vec<usize>,
 }
 
-impl<'a, W: Output> Sorted<'a, W> {
-    fn begin(out: &'a RefCell<W>, files: &'a [LogFile], header: &Header<'_>) -> Self {
-        let writer = Writer::new(Shared(out), header.layout, header.record, &[]);
-        Sorted { files, writer, copied: Copied::default(), passed: vec![0; files.len()] }
+impl<'a, K: Keep, W: Output> Sorted<'a, K, W> {
+    fn begin(out: &'a RefCell<W>, files: &'a [LogFile], keep: &'a K, header: &Header<'_>) -> Self {
+        let writer = Writer::new(Shared(out), header.layout, &header.record, &[]);
+        Sorted { files, keep, writer, copied: Copied::default(), passed: vec![0; files.len()] }
     }
 
     fn attempt(&mut self, write: impl FnOnce(&mut Writer<Shared<'a, W>>) -> io::Result<()>) {
@@ -266,7 +285,7 @@ impl<'a, W: Output> Sorted<'a, W> {
     }
 }
 
-impl<K: Keep, W: Output> InOrder<Chosen<'_, K>> for Sorted<'_, W> {
+impl<K: Keep, W: Output> InOrder<Chosen<'_, K>> for Sorted<'_, K, W> {
     fn buffer(&mut self, buffer: &BufferAt, counts: &mut Counts) {
         let Counts { records, headers, left_out } = std::mem::take(counts);
         self.copied.events_in += records;
@@ -287,7 +306,15 @@ impl<K: Keep, W: Output> InOrder<Chosen<'_, K>> for Sorted<'_, W> {
 
     #[inline]
     fn item(&mut self, (): (), record: &RecordAt<'_>) {
-        self.copied.events_out += 1;
-        self.attempt(|writer| writer.record(record.processor, record.place.time, record.bytes()));
+        let (processor, time, bytes) = (record.processor, record.place.time, record.bytes());
+        let rewritten = self.keep.rewrites().then(|| self.keep.rewritten(&record.event(), bytes)).flatten();
+        let Some(records) = rewritten else {
+            self.copied.events_out += 1;
+            return self.attempt(|writer| writer.record(processor, time, bytes));
+        };
+        for bytes in records {
+            self.copied.events_out += 1;
+            self.attempt(|writer| writer.record(processor, time, &bytes));
+        }
     }
 }
