@@ -126,6 +126,14 @@ pub fn hook_task(group: u8, opcode: u8) -> Guid {
     if group == PROCESS_GROUP && opcode == IMAGE_LOAD { IMAGE } else { group_task(group) }
 }
 
+/// The group of a kernel task's events with this opcode; `None` for a task that is not the kernel's.
+pub fn hook_group(task: Guid, opcode: u8) -> Option<u8> {
+    if task == IMAGE && opcode == IMAGE_LOAD {
+        return Some(PROCESS_GROUP);
+    }
+    GROUP_TASKS.iter().position(|known| *known == task).and_then(|group| u8::try_from(group).ok())
+}
+
 const PROCESS_GROUP: u8 = 0x03;
 const IMAGE_LOAD: u8 = 10;
 

@@ -131,6 +131,9 @@ pub(crate) enum Command {
     Info(Info),
     /// Count the events of a recording by provider, event and version
     Events(Events),
+    /// Record to an .etl file, without a profile (Windows)
+    #[command(after_help = RECORD_EXAMPLES)]
+    Record(Box<Live>),
     /// Write a smaller recording: some processes, a time, or several parts as one file
     Trim(Trim),
     /// Show where each module's symbols come from, or why there are none
@@ -161,6 +164,17 @@ pub(crate) enum Command {
         command: Option<String>,
     },
 }
+
+const RECORD_EXAMPLES: &str = "\
+Examples:
+  etwprof record --pid 4711 -o trace.etl --duration 10s
+  etwprof record -o trace.etl --waits -- app.exe --input big.xml
+  etwprof record --all -o trace.etl
+  etwprof convert trace.etl                 on this or any other system
+
+Targets and options are those of live profiling; options of tables and pictures
+have no effect. Without --whole-system the file has the events of the targets and
+what a profile of them needs.";
 
 /// Profiling live.
 #[derive(Debug, ClapArgs)]
@@ -200,6 +214,17 @@ pub(crate) struct Live {
     /// machine. --metric blocked, ready or wall implies it.
     #[arg(long)]
     pub(crate) waits: bool,
+
+    /// Also write the recording to this file, as it goes: an .etl that etwprof opens on any system
+    ///
+    /// It has the events of the targets and what a profile of them needs, in the end; until then FILE.part has the events
+    /// of all processes, and opens too if the recording is cut short.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record_to: Option<PathBuf>,
+
+    /// Keep the events of all processes in the recorded file
+    #[arg(long)]
+    pub(crate) whole_system: bool,
 
     /// Exit with the exit code of the program
     #[arg(long, requires = "run")]

@@ -21,7 +21,7 @@ mod words;
 #[cfg(windows)]
 pub(super) use cures::with_cure;
 #[cfg(windows)]
-pub(super) use record::run;
+pub(super) use record::{record, run};
 #[cfg(windows)]
 pub(super) use sessions::run as sessions;
 
@@ -37,6 +37,12 @@ mod elsewhere {
         )
     }
 
+    pub(in crate::cli) fn record(_args: &Live, _quiet: bool) -> Result<()> {
+        bail!(
+            "recording needs Windows; on this system `etwprof trim` and `etwprof convert` take recordings made there"
+        )
+    }
+
     pub(in crate::cli) fn sessions(_args: &Sessions) -> Result<()> {
         bail!(
             "trace sessions need Windows; on this system `etwprof convert FILE.etl` shows recordings made there"
@@ -44,4 +50,4 @@ mod elsewhere {
     }
 }
 #[cfg(not(windows))]
-pub(super) use elsewhere::{run, sessions};
+pub(super) use elsewhere::{record, run, sessions};

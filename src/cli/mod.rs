@@ -129,6 +129,7 @@ fn dispatch(args: Args) -> anyhow::Result<()> {
         Some(Command::Jit(jit)) => runtimes::jit(&jit.asked, quiet),
         Some(Command::Info(info)) => info::run(&info, quiet),
         Some(Command::Events(events)) => events::run(&events, quiet),
+        Some(Command::Record(live)) => live::record(&live, quiet),
         Some(Command::Trim(trim)) => trim::run(&trim, quiet),
         Some(Command::Symbols(symbols)) => symbols::run(&symbols, quiet),
         Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize, quiet),

@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+#[cfg(windows)]
+use std::path::Path;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -99,6 +101,27 @@ pub(super) fn run(args: &args::Trim, quiet: bool) -> Result<()> {
         true => report::write_json(&mut out, &trimmed),
         false => report::write(&mut out, &trimmed),
     })
+}
+
+/// Writes what `filter` keeps of a file's processes to another file.
+#[cfg(windows)]
+pub(super) fn shrink(whole: &Path, part: &Path, filter: &Filter, quiet: bool) -> Result<()> {
+    let processes =
+        args::Processes { pid: filter.pids.clone(), name: filter.names.clone(), children: filter.children };
+    let args = args::Trim {
+        files: vec![whole.to_owned()],
+        output: part.to_owned(),
+        compress: false,
+        no_compress: true,
+        images: Vec::new(),
+        anonymize: false,
+        json: false,
+        processes,
+        from: None,
+        to: None,
+        provider: Vec::new(),
+    };
+    run(&args, quiet)
 }
 
 impl args::Trim {

@@ -54,6 +54,7 @@ mod etl {
     mod ahead;
     mod containers;
     mod data;
+    mod live_file;
     mod writer;
 }
 

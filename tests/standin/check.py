@@ -1,5 +1,6 @@
 """Checks of live recording on the stand-in: `check.py FOLDER DATA [NAME]`, from scripts/check-live."""
 
+import argparse
 import json
 import os
 import pty
@@ -243,6 +244,39 @@ def waits_are_those_of_the_file():
     expect("no context switches arrived" in run.err and total(run.out.splitlines()) > 1000, run.err)
     run = Run("--all", "--waits", "--duration", "500ms", "-o", "x.svg")
     expect(run.code == 2 and "--waits" in run.err, run.err)
+
+
+# B-sample-stacks, B-switch-flags.
+@real
+def a_file_has_what_the_profile_shows():
+    recorded = program("recorded.etl")
+    # Beside a profile.
+    run = Run(*ALL, "--whole-system", "--record-to", wine(recorded), trace=TRACE_2016).clean()
+    expect(run.code == 0, run.err)
+    same(run, convert(recorded), "the file beside the profile")
+    # Of one program, without a profile: its tree, in a small part of the size.
+    run = Run("record", "--name", "powerpnt.exe", "--duration", "500ms", "-o", wine(recorded), trace=TRACE_2011).clean()
+    expect(run.code == 0 and re.search(r"^size .*MiB", run.out, re.M), f"{run.out} {run.err}")
+    saved = program("saved-record.etl")
+    run = Run(*ALL, trace=TRACE_2011, save=wine(saved)).clean()
+    same(argparse.Namespace(out="\n".join(convert(recorded)), err=""), convert(saved, "--name", "powerpnt.exe"), "a program's file")
+    expect(os.path.getsize(recorded) < os.path.getsize(saved) / 2, "it is smaller")
+    # With waits, of the whole system.
+    run = Run("record", "--all", "--waits", "--duration", "500ms", "-o", wine(recorded), trace=TRACE_2011).clean()
+    expect(run.code == 0, run.err)
+    def switches(trace):
+        done = subprocess.run([WINDOWS_RUN, program("etwprof.exe"), "threads", wine(trace), "--json", "-n", "0"], text=True,
+                              capture_output=True, timeout=LIMIT)
+        expect(done.returncode == 0, done.stderr)
+        return sum(row["switches"] for row in json.loads(done.stdout)["threads"])
+    expect(switches(recorded) == 15546, "switches of the recording")
+    expect(not os.path.exists(recorded + ".part"), "nothing is left beside it")
+    os.unlink(recorded)
+    os.unlink(saved)
+    run = Run("record", "--all", "--duration", "500ms")
+    expect(run.code == 2 and "-o:" in run.err, run.err)
+    run = Run("record", "--all", "--duration", "500ms", "-o", "Z:\\nowhere\\x.etl")
+    expect(run.code == 1 and "cannot write" in run.err and not run.find("StartTraceW"), run.err)
 
 
 def few_net_programs_list_precompiled_code_twice():
@@ -1015,6 +1049,7 @@ CHECKS = [
     a_program_has_our_input_and_output,
     calls_come_in_the_right_order,
     waits_are_those_of_the_file,
+    a_file_has_what_the_profile_shows,
     few_net_programs_list_precompiled_code_twice,
     samples_wait_for_the_lists_of_net_programs,
     programs_of_a_name_are_a_filter,

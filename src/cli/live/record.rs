@@ -1,10 +1,13 @@
 //! From the flags to the result: start, watch, stop, show.
 
-use std::path::PathBuf;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use etwprof::etl::writer::{self, LiveFile, Tee};
 use etwprof::origin::Origin;
 use etwprof::profile::{Filter, FilteredBy, Measure, Measured};
 use etwprof::report::count;
@@ -12,7 +15,7 @@ use etwprof::report::format::Format;
 use etwprof::session::undo::{self, Undo};
 use etwprof::session::{self, Ending, Losses, ProfileFlag, Recorder, SessionError, Whose, console};
 use etwprof::symbols::local_images;
-use etwprof::trace::{Builder, Trace};
+use etwprof::trace::{Builder, Mapping, Module, ModuleId, ProcessId, Trace};
 use etwprof::{Analysis, Options, SymbolOptions};
 
 use super::cures::with_cure;
@@ -25,7 +28,10 @@ use crate::cli::args::Live;
 use crate::cli::convert::View;
 use crate::cli::progress::Watch;
 use crate::cli::usage::Usage;
-use crate::cli::{candidates, choose, load, permissions, say, strict, waits};
+use crate::cli::{candidates, choose, load, permissions, say, strict, trim, waits};
+
+/// Who takes the events: the trace, and perhaps a file.
+type Sunk = Tee<Builder, File>;
 
 /// How often is looked whether it is time to stop.
 const TICK: Duration = Duration::from_millis(50);
@@ -54,7 +60,10 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     view.range = (filter.from, filter.to);
     view.chosen = [args.measure.chosen(), args.samples.chosen()].concat();
     let diagnose = args.diagnose.as_deref().map(Diagnose::start).transpose()?;
-    let result = record(args, &view, measure, filter, symbols, quiet, diagnose.as_ref());
+    if let Some(path) = &args.record_to {
+        check_file(path, "--record-to")?;
+    }
+    let result = profile(args, &view, measure, filter, symbols, quiet, diagnose.as_ref());
     if let Some(diagnose) = diagnose {
         diagnose.finish(result.as_ref().err(), quiet);
     }
@@ -84,8 +93,55 @@ fn left_behind(what: &Undo, why: &SessionError) {
     say::warning(format_args!("{why}; {remains}"));
 }
 
+/// `etwprof record`: a file and no profile.
+pub(in crate::cli) fn record(args: &Live, quiet: bool) -> Result<()> {
+    let Some(path) = args.output.file() else {
+        bail!(Usage("-o: a recording is written to a file; name one: -o trace.etl".to_owned()));
+    };
+    check_file(path, "-o")?;
+    let measure = args.measure.checked()?;
+    let waits = args.waits || measure.what != Measured::Cpu;
+    let recorded = recorded(args, waits, &Filter::default(), Some(path), true, quiet)?;
+    recorded.written?;
+    match recorded.code {
+        Some(code) if args.forward_exit_code => std::process::exit(code),
+        _ => Ok(()),
+    }
+}
+
+/// Fails where no recording can be written to.
+fn check_file(path: &Path, flag: &str) -> Result<()> {
+    if path.is_dir() {
+        bail!(Usage(format!("{flag} {}: this is a folder; name a file in it", path.display())));
+    }
+    let part = part_of(path);
+    let context = || format!("{flag}: cannot write {}", part.display());
+    File::create(&part).with_context(context)?;
+    std::fs::remove_file(&part).with_context(context)
+}
+
+/// Where a recording is until it is whole.
+fn part_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
+}
+
+/// A recording that has ended.
+struct Recorded {
+    trace: Trace,
+    /// The samples of the targets.
+    filter: Filter,
+    targets: Targets,
+    line: StatusLine,
+    /// The exit code of the program that was run, if it has ended.
+    code: Option<i32>,
+    /// What became of the file.
+    written: Result<()>,
+}
+
 /// The exit code of the program that was run, if it has ended.
-fn record(
+fn profile(
     args: &Live,
     view: &View<'_>,
     measure: Measure,
@@ -94,95 +150,10 @@ fn record(
     quiet: bool,
     diagnose: Option<&Diagnose>,
 ) -> Result<Option<i32>> {
-    undo::on_failure(left_behind);
-    console::listen(|| std::process::exit(INTERRUPTED)).map_err(|error| anyhow!(with_cure(&error)))?;
-    let mut targets = Targets::find(args, quiet)?;
-    if let Some(delay) = args.delay {
-        targets.resume()?;
-        wait(delay, &mut targets)?;
-    }
-    if console::asked_to_stop() {
-        bail!("stopped before the recording began");
-    }
     let records_waits = args.waits || measure.what != Measured::Cpu;
-    let options =
-        session::Options { frequency: args.frequency, scope: targets.scope(), waits: records_waits };
-    let builder = |origin: &Origin| {
-        let mut builder = Builder::new(origin);
-        match targets.only_pids() {
-            // What a thread waited for may be a thread of any process.
-            _ if records_waits => builder.keep(BLOCKED.keep()),
-            Some(pids) => builder.keep_only(pids),
-            None => {}
-        }
-        if filter.include_idle {
-            builder.keep_idle();
-        }
-        if let Some(memory) = args.limits.max_memory {
-            builder.hold(memory);
-        }
-        builder
-    };
-    let mut recorder = Recorder::start(&options, builder).map_err(|error| permissions::explained(&error))?;
-    if !quiet {
-        said_at_start(&recorder);
-    }
-    if !console::asked_to_stop() {
-        targets.resume()?;
-    }
-    let line = StatusLine::new(quiet);
-    line.begin(targets.label(), args.frequency, args.duration);
-    let mut session = Session::new(&mut recorder, &line);
-    session.run(&mut targets, args.duration);
-    let (elapsed, share) = (session.start.elapsed(), session.share);
-    let ended_by_itself = recorder.is_over();
-    line.stopping();
-    let running = targets.running();
-    let whose = running.as_deref().map_or(Whose::All, Whose::Of);
-    let stopped = recorder.stop(whose, &mut |ending: &Ending| {
-        line.listing(|| targets.names(&ending.listing), ending.events);
-    });
-    console::recording_is_over();
-    line.done(targets.label(), elapsed, &share);
-    let stopped = stopped.map_err(|error| anyhow!(with_cure(&error)))?;
-    if targets.never_ran() {
-        bail!("stopped before the program ran");
-    }
-
-    if ended_by_itself {
-        line.say("warning: the recording ended early: another program stopped its session");
-    }
-    for problem in &stopped.problems {
-        say::warning(with_cure(problem));
-    }
-    let mut trace = finish(stopped.sink, &stopped.losses);
-    if stopped.profile != ProfileFlag::Group && !trace.samples.is_empty() && !quiet {
-        say::warning(
-            "no samples arrived until the classic profile flag was set (0x01000000 in group mask 0); please report this \
-             with your version of Windows",
-        );
-    }
-    if trace.before.kernel_is_hidden && !trace.has_kernel_modules() && !quiet {
-        line.say(&format!("warning: {}", KERNEL_IS_HIDDEN));
-    }
-    let mut filter = targets.filter(filter.clone());
-    if let Err(error) = candidates::check_facts(&filter, &trace, quiet) {
-        say::all_is_shown(&error);
-        filter = targets.filter(Filter::default());
-    }
-    if !quiet {
-        warn_unlisted(&trace, &filter, &stopped.unlisted);
-    }
-    let code = targets.exit_code();
-    match code {
-        // Windows' own codes, for crashes and Ctrl-C, are known by their hexadecimal form.
-        Some(code) if code < 0 => line.say(&format!("the program ended with exit code {code:#x}")),
-        Some(code) => line.say(&format!("the program ended with exit code {code}")),
-        None if targets.is_program() => {
-            line.say(&format!("{} is still running; only the recording has ended", targets.label()));
-        }
-        None => {}
-    }
+    let to = args.record_to.as_deref();
+    let Recorded { mut trace, filter, targets, line: _line, code, written } =
+        recorded(args, records_waits, &filter, to, false, quiet)?;
     let mut options = Options { measure, ..args.limits.options(filter, symbols, view.detail) };
     let has_waits = records_waits && found_waits(args, &trace, quiet);
     if !has_waits {
@@ -226,7 +197,190 @@ fn record(
     });
     let names_wanted = options.symbols.is_some();
     strict::checked(args.limits.strict, printed, || strict::reasons(&analysis, names_wanted))?;
-    Ok(code)
+    written.map(|()| code)
+}
+
+/// Records until it is time to stop, to a file as well if there is one.
+fn recorded(
+    args: &Live,
+    records_waits: bool,
+    filter: &Filter,
+    to: Option<&Path>,
+    is_all: bool,
+    quiet: bool,
+) -> Result<Recorded> {
+    undo::on_failure(left_behind);
+    console::listen(|| std::process::exit(INTERRUPTED)).map_err(|error| anyhow!(with_cure(&error)))?;
+    let mut targets = Targets::find(args, quiet)?;
+    if let Some(delay) = args.delay {
+        targets.resume()?;
+        wait(delay, &mut targets)?;
+    }
+    if console::asked_to_stop() {
+        bail!("stopped before the recording began");
+    }
+    let options =
+        session::Options { frequency: args.frequency, scope: targets.scope(), waits: records_waits };
+    let file = match to {
+        Some(path) => {
+            let part = part_of(path);
+            let file = File::create(&part).with_context(|| format!("cannot write {}", part.display()))?;
+            Some((path.display().to_string(), file))
+        }
+        None => None,
+    };
+    let builder = |origin: &Origin| {
+        let mut builder = Builder::new(origin);
+        match targets.only_pids() {
+            // What a thread waited for may be a thread of any process.
+            // The file has them.
+            _ if is_all => builder.keep_only([]),
+            _ if records_waits => builder.keep(BLOCKED.keep()),
+            Some(pids) => builder.keep_only(pids),
+            None => {}
+        }
+        if filter.include_idle {
+            builder.keep_idle();
+        }
+        if let Some(memory) = args.limits.max_memory {
+            builder.hold(memory);
+        }
+        match file {
+            Some((name, file)) => Tee::with_file(builder, origin, &name, file),
+            None => Tee::without_file(builder),
+        }
+    };
+    let started = Recorder::start(&options, builder);
+    if let (Err(_), Some(path)) = (&started, to) {
+        // It is empty; that it cannot be removed is no news.
+        let _ = std::fs::remove_file(part_of(path));
+    }
+    let mut recorder = started.map_err(|error| permissions::explained(&error))?;
+    if !quiet {
+        said_at_start(&recorder);
+    }
+    if !console::asked_to_stop() {
+        targets.resume()?;
+    }
+    let line = StatusLine::new(quiet);
+    line.begin(targets.label(), args.frequency, args.duration);
+    let mut session = Session::new(&mut recorder, &line);
+    session.run(&mut targets, args.duration);
+    let (elapsed, share) = (session.start.elapsed(), session.share);
+    let ended_by_itself = recorder.is_over();
+    line.stopping();
+    let running = targets.running();
+    let whose = running.as_deref().map_or(Whose::All, Whose::Of);
+    let stopped = recorder.stop(whose, &mut |ending: &Ending| {
+        line.listing(|| targets.names(&ending.listing), ending.events);
+    });
+    console::recording_is_over();
+    line.done(targets.label(), elapsed, &share);
+    let stopped = stopped.map_err(|error| anyhow!(with_cure(&error)))?;
+    if targets.never_ran() {
+        bail!("stopped before the program ran");
+    }
+
+    if ended_by_itself {
+        line.say("warning: the recording ended early: another program stopped its session");
+    }
+    for problem in &stopped.problems {
+        say::warning(with_cure(problem));
+    }
+    let (builder, file) = stopped.sink.split();
+    let mut trace = finish(builder, &stopped.losses);
+    if stopped.profile != ProfileFlag::Group && !trace.samples.is_empty() && !quiet {
+        say::warning(
+            "no samples arrived until the classic profile flag was set (0x01000000 in group mask 0); please report this \
+             with your version of Windows",
+        );
+    }
+    if trace.before.kernel_is_hidden && !trace.has_kernel_modules() && !quiet {
+        line.say(&format!("warning: {}", KERNEL_IS_HIDDEN));
+    }
+    let mut written = Ok(());
+    if let Some((path, file)) = to.zip(file) {
+        let kept = if args.whole_system { Filter::default() } else { targets.filter(Filter::default()) };
+        written = write_file(path, file, &mut trace, &kept, &stopped.losses, quiet);
+    }
+    let mut filter = targets.filter(filter.clone());
+    if let Err(error) = candidates::check_facts(&filter, &trace, quiet) {
+        say::all_is_shown(&error);
+        filter = targets.filter(Filter::default());
+    }
+    if !quiet {
+        warn_unlisted(&trace, &filter, &stopped.unlisted);
+    }
+    let code = targets.exit_code();
+    match code {
+        // Windows' own codes, for crashes and Ctrl-C, are known by their hexadecimal form.
+        Some(code) if code < 0 => line.say(&format!("the program ended with exit code {code:#x}")),
+        Some(code) => line.say(&format!("the program ended with exit code {code}")),
+        None if targets.is_program() => {
+            line.say(&format!("{} is still running; only the recording has ended", targets.label()));
+        }
+        None => {}
+    }
+    Ok(Recorded { trace, filter, targets, line, code, written })
+}
+
+/// Ends the file of a recording, and leaves out of it what the targets do not need.
+fn write_file(
+    path: &Path,
+    mut file: LiveFile<File>,
+    trace: &mut Trace,
+    kept: &Filter,
+    losses: &Losses,
+    quiet: bool,
+) -> Result<()> {
+    let processes = kept.processes(trace);
+    let is_kept = |process: ProcessId| processes.get(process.0 as usize) == Some(&true);
+    let mapped = trace.mappings.iter().filter(|mapping| is_kept(mapping.process));
+    let kernel = (0..).map(ModuleId).zip(&trace.modules).filter(|(_, module)| module.kernel);
+    let modules: BTreeSet<ModuleId> =
+        mapped.map(|mapping| mapping.module).chain(kernel.map(|(id, _)| id)).collect();
+    local_images::identify(trace, modules);
+    let pid = |mapping: &Mapping, module: &Module| match trace.process(mapping.process) {
+        Some(process) if !module.kernel => process.pid,
+        _ => 0,
+    };
+    let identity = |mapping: &Mapping| {
+        let module = trace.module(mapping.module)?;
+        let pdb = module.pdb.as_ref().or(module.managed_pdb.as_ref())?;
+        Some(((pid(mapping, module), mapping.base), (module.timestamp, pdb.name.clone(), pdb.id)))
+    };
+    let pdbs: HashMap<_, _> = trace.mappings.iter().filter_map(identity).collect();
+    let end = trace.clock.filetime(trace.span.map_or(trace.clock.base, |(_, last)| last));
+    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let ending = writer::Ending {
+        end,
+        events_lost: count(losses.events.saturating_add(losses.dropped)),
+        buffers_lost: count(losses.buffers),
+    };
+    // Where events say otherwise they are right, and the file has them.
+    let inventory = file.inventory_mut();
+    let processes: HashSet<_> =
+        trace.processes.iter().map(|process| (process.pid, process.label())).collect();
+    let threads: HashSet<_> = trace.threads.iter().map(|thread| (thread.tid, thread.pid)).collect();
+    let images: HashSet<_> = trace
+        .mappings
+        .iter()
+        .filter_map(|mapping| Some((pid(mapping, trace.module(mapping.module)?), mapping.base)))
+        .collect();
+    inventory.processes.retain(|process| processes.contains(&(process.pid, process.name.as_str())));
+    inventory.threads.retain(|ids| threads.contains(ids));
+    inventory.modules.retain(|module| images.contains(&(module.pid, module.base)));
+    let part = part_of(path);
+    let written = file.finish(ending, |pid, base| pdbs.get(&(pid, base)).cloned());
+    written.size.with_context(|| {
+        format!("cannot write all of {0}; {0} has what came before, and opens", part.display())
+    })?;
+    if kept.keeps_all() {
+        return std::fs::rename(&part, path).with_context(|| format!("cannot write {}", path.display()));
+    }
+    trim::shrink(&part, path, kept, quiet)
+        .with_context(|| format!("{} has the whole recording, and opens", part.display()))?;
+    std::fs::remove_file(&part).with_context(|| format!("cannot remove {}", part.display()))
 }
 
 /// What waits are shown of.
@@ -265,7 +419,7 @@ fn wait(time: Duration, targets: &mut Targets) -> Result<()> {
     Ok(())
 }
 
-fn said_at_start(recorder: &Recorder<Builder>) {
+fn said_at_start(recorder: &Recorder<Sunk>) {
     let started = recorder.started();
     for name in &started.stale {
         say::note(format_args!("stopped {name}, left behind by a crashed run"));
@@ -277,7 +431,7 @@ fn said_at_start(recorder: &Recorder<Builder>) {
 
 /// A recording that is looked at until it is time to stop.
 struct Session<'a> {
-    recorder: &'a mut Recorder<Builder>,
+    recorder: &'a mut Recorder<Sunk>,
     line: &'a StatusLine,
     start: Instant,
     looked: Instant,
@@ -297,7 +451,7 @@ const FLUSH_AT: Duration = Duration::from_millis(1200);
 const JUDGE_AT: Duration = Duration::from_millis(1800);
 
 impl<'a> Session<'a> {
-    fn new(recorder: &'a mut Recorder<Builder>, line: &'a StatusLine) -> Session<'a> {
+    fn new(recorder: &'a mut Recorder<Sunk>, line: &'a StatusLine) -> Session<'a> {
         let (now, processors) = (Instant::now(), recorder.started().origin.machine.processors);
         let share = Share { samples: 0, percent: None, processors };
         Session { recorder, line, start: now, looked: now, share, all: 0, flushed: false, judged: false }

@@ -7,6 +7,7 @@
 mod compress;
 mod copy;
 mod file_header;
+mod live;
 mod records;
 
 use std::fs::File;
@@ -17,6 +18,7 @@ use rustc_hash::FxHashMap;
 pub use compress::Compressor;
 pub use copy::{Copied, Keep, KeepAll, MOST_KINDS, copy};
 pub use file_header::FileHeader;
+pub use live::{LiveFile, Tee, Written, record_of};
 pub use records::{Classic, Hooked, ImageIdentity, Manifest, Merged};
 
 use crate::clock::{Clock, Ticks};
@@ -209,6 +211,12 @@ impl<W: Output> Writer<W> {
 
     /// Writes what is open, and completes the header. Returns the size of the file in bytes.
     pub fn finish(mut self, ending: Ending) -> io::Result<u64> {
+        self.complete(ending)?;
+        Ok(self.position)
+    }
+
+    /// Writes what is open, and a header for what is there: a file that ends here can be read. More may follow.
+    pub fn complete(&mut self, ending: Ending) -> io::Result<()> {
         self.flush_all()?;
         let (place, header) = &mut self.header;
         Patch {
@@ -225,8 +233,7 @@ impl<W: Output> Writer<W> {
         self.out.seek(SeekFrom::Start(last + 0x34))?;
         self.out.write_all(&(flags | FLUSHED).to_le_bytes())?;
         self.out.seek(SeekFrom::Start(self.position))?;
-        self.out.flush()?;
-        Ok(self.position)
+        self.out.flush()
     }
 
     /// The size in the file of an uncompressed buffer with so many valid bytes.

@@ -141,9 +141,14 @@ impl Manifest {
             extended.extend_from_slice(data);
             extended.resize(end, 0);
         }
+        self.record_with(&extended, payload)
+    }
+
+    /// The same with items as they lie in a file.
+    pub(super) fn record_with(&self, extended: &[u8], payload: &[u8]) -> Vec<u8> {
         let kind = if self.pointer == Pointer::Bits32 { 0x12 } else { 0x13 };
         let [a, b] = size_field(80 + extended.len() + payload.len());
-        let mut record = vec![a, b, kind, MARKER, u8::from(!items.is_empty()), 0, 0, 0];
+        let mut record = vec![a, b, kind, MARKER, u8::from(!extended.is_empty()), 0, 0, 0];
         push_ids(&mut record, self.writer.0, self.writer.1);
         record.extend_from_slice(&self.time.0.to_le_bytes());
         record.extend_from_slice(&self.provider.to_bytes());
@@ -153,7 +158,7 @@ impl Manifest {
         record.extend_from_slice(&self.keyword.to_le_bytes());
         record.extend_from_slice(&[0; 8]);
         record.extend_from_slice(&self.activity.to_bytes());
-        record.extend_from_slice(&extended);
+        record.extend_from_slice(extended);
         record.extend_from_slice(payload);
         record
     }
