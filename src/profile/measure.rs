@@ -161,17 +161,17 @@ pub(super) fn samples(
 /// that were chosen by chance only these.
 fn of_events(trace: &Trace, measure: &Measure) -> Vec<Dot> {
     let process = |event: &Stacked<ChosenEvent>| trace.runner(event.runner).process;
+    let is_sampled = |event: &Stacked<ChosenEvent>| event.fact.of.is_some_and(|of| of.is_sampled);
     let events = &trace.kept.events;
     let sampled: FxHashSet<ProcessId> =
-        events.iter().filter(|event| event.fact.is_sampled).map(process).collect();
+        events.iter().filter(|event| is_sampled(event)).map(process).collect();
     let dot = |event: &Stacked<ChosenEvent>| {
-        let ChosenEvent { bytes, is_sampled, type_name } = event.fact;
         let value = match measure.what {
-            Measured::Allocated if sampled.contains(&process(event)) != is_sampled => 0,
-            Measured::Allocated => i64::try_from(bytes).unwrap_or(i64::MAX),
+            Measured::Allocated if sampled.contains(&process(event)) != is_sampled(event) => 0,
+            Measured::Allocated => i64::try_from(event.fact.bytes).unwrap_or(i64::MAX),
             _ => 1,
         };
-        let mark = type_name.filter(|_| measure.by_type).map(Remark::Allocated);
+        let mark = event.fact.of.filter(|_| measure.by_type).map(|of| Remark::Allocated(of.name));
         (value > 0).then_some(Dot {
             time: event.time,
             value,

@@ -20,7 +20,7 @@ use crate::sink::{Inventory, Sink};
 use super::Trace;
 use super::accounting::Lost;
 use super::awaiting::{Awaiting, Fact, Keep, Owner};
-use super::chosen::{ChosenEvent, EventSet};
+use super::chosen::{AllocatedType, ChosenEvent, EventSet};
 use super::code::Collector;
 use super::digest::{Buffers, Digest, Item, Worker, may_own_stack};
 use super::disk;
@@ -248,27 +248,35 @@ impl Builder {
         }
     }
 
+    /// Few events are chosen, and every event passes here.
+    #[inline(never)]
+    fn keep_chosen(&mut self, decoded: Option<&Decoded<'_>>, event: &Event<'_>) {
+        let (mut fact, mut tid) = (ChosenEvent::default(), event.tid);
+        match decoded {
+            Some(Decoded::Clr(Clr::AllocationTick(tick))) => {
+                let name = tick.type_name.map(|name| self.types.intern(name).index() as u32);
+                let of = name.map(|name| AllocatedType { name, is_sampled: false });
+                fact = ChosenEvent { bytes: tick.bytes, of };
+            }
+            Some(Decoded::Clr(Clr::AllocationSampled(sampled))) => {
+                let name = self.types.intern(sampled.type_name).index() as u32;
+                let of = Some(AllocatedType { name, is_sampled: true });
+                fact = ChosenEvent { bytes: sampled.bytes(), of };
+            }
+            // Their payloads name the thread.
+            Some(Decoded::Kernel(Kernel::ContextSwitch(switch))) => tid = switch.new_tid,
+            Some(Decoded::Kernel(Kernel::CounterSample(sample))) => tid = sample.tid,
+            Some(Decoded::Kernel(Kernel::PageFault(fault))) => tid = fault.tid.unwrap_or(tid),
+            _ => {}
+        }
+        self.join.chosen(fact, tid, event);
+    }
+
     /// Keeps a chosen event. A stack that the CLR walks belongs to its event before it on the thread, chosen or not.
     fn choose(&mut self, decoded: Option<&Decoded<'_>>, event: &Event<'_>) {
         let is_chosen = may_own_stack(event.provider) && self.chosen.has(event);
         if is_chosen {
-            let (mut fact, mut tid) = (ChosenEvent::default(), event.tid);
-            match decoded {
-                Some(Decoded::Clr(Clr::AllocationTick(tick))) => {
-                    let name = tick.type_name.map(|name| self.types.intern(name).index() as u32);
-                    fact = ChosenEvent { bytes: tick.bytes, is_sampled: false, type_name: name };
-                }
-                Some(Decoded::Clr(Clr::AllocationSampled(sampled))) => {
-                    let name = self.types.intern(sampled.type_name).index() as u32;
-                    fact = ChosenEvent { bytes: sampled.bytes(), is_sampled: true, type_name: Some(name) };
-                }
-                // Their payloads name the thread.
-                Some(Decoded::Kernel(Kernel::ContextSwitch(switch))) => tid = switch.new_tid,
-                Some(Decoded::Kernel(Kernel::CounterSample(sample))) => tid = sample.tid,
-                Some(Decoded::Kernel(Kernel::PageFault(fault))) => tid = fault.tid.unwrap_or(tid),
-                _ => {}
-            }
-            self.join.chosen(fact, tid, event);
+            self.keep_chosen(decoded, event);
         }
         if event.provider == CLR {
             match decoded {

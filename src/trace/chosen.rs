@@ -86,9 +86,15 @@ const ALLOCATION_SAMPLED: u16 = 303;
 pub struct ChosenEvent {
     /// Bytes that were allocated, of an event that reports that; else 0.
     pub bytes: u64,
+    /// The type of what was allocated; `None` where the event does not say.
+    pub of: Option<AllocatedType>,
+}
+
+/// The type of what was allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocatedType {
+    /// An index into [`Kept::types`](super::Kept::types).
+    pub name: u32,
     /// True if the object was chosen by chance, which says more than every 100,000th byte.
     pub is_sampled: bool,
-    /// The type of what was allocated: an index into [`Kept::types`](super::Kept::types); `None` where the event does not
-    /// say.
-    pub type_name: Option<u32>,
 }

@@ -47,7 +47,7 @@ use crate::prefix_tree::PrefixTree;
 pub use accounting::Lost;
 pub use awaiting::Keep;
 pub use builder::Builder;
-pub use chosen::{ChosenEvent, EventKey, EventSet};
+pub use chosen::{AllocatedType, ChosenEvent, EventKey, EventSet};
 pub use code::Code;
 pub use disk::{Disk, DiskOperation, HardFault};
 pub use gc::{Allocated, Collection, Managed, Pause, Thrown};

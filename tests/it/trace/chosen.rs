@@ -49,7 +49,7 @@ fn texts(trace: &Trace) -> Vec<String> {
     let text = |one: &Stacked<etwprof::trace::ChosenEvent>| {
         let runner = trace.runner(one.runner);
         let process = trace.process(runner.process).map_or("?", |process| process.label());
-        let name = one.fact.type_name.and_then(|name| trace.kept.types.get(name as usize));
+        let name = one.fact.of.map(|of| of.name).and_then(|name| trace.kept.types.get(name as usize));
         let name = name.map(|name| format!(" of {name}")).unwrap_or_default();
         format!(
             "{} of {process}: {} bytes{name}:{}",
