@@ -20,6 +20,15 @@ use super::usage::Usage;
 use super::{args, candidates, load, output, say};
 
 pub(super) fn run(args: &args::Trim, quiet: bool) -> Result<()> {
+    let trimmed = trimmed(args, quiet)?;
+    output::print(|mut out| match args.json {
+        true => report::write_json(&mut out, &trimmed),
+        false => report::write(&mut out, &trimmed),
+    })
+}
+
+/// Writes the smaller recording.
+fn trimmed(args: &args::Trim, quiet: bool) -> Result<Trimmed> {
     let to = args::Output { path: Some(args.output.clone()), format: None };
     if to.file().is_none() || args.output.exists() && !args.output.is_file() && !args.output.is_dir() {
         bail!(Usage("-o: a recording is written to a file; name one".to_owned()));
@@ -96,16 +105,12 @@ pub(super) fn run(args: &args::Trim, quiet: bool) -> Result<()> {
     .map_err(|error| shrunk.unwrap_or(error))?;
     let Some((copied, damage)) = copied.into_inner() else { bail!("nothing was written") };
     load::warn_damaged(&damage);
-    let trimmed = Trimmed::new(recording.size(), &copied, damage.len());
-    output::print(|mut out| match args.json {
-        true => report::write_json(&mut out, &trimmed),
-        false => report::write(&mut out, &trimmed),
-    })
+    Ok(Trimmed::new(recording.size(), &copied, damage.len()))
 }
 
 /// Writes what `filter` keeps of a file's processes to another file.
 #[cfg(windows)]
-pub(super) fn shrink(whole: &Path, part: &Path, filter: &Filter, quiet: bool) -> Result<()> {
+pub(super) fn shrink(whole: &Path, part: &Path, filter: &Filter, quiet: bool) -> Result<Trimmed> {
     let processes =
         args::Processes { pid: filter.pids.clone(), name: filter.names.clone(), children: filter.children };
     let args = args::Trim {
@@ -121,7 +126,7 @@ pub(super) fn shrink(whole: &Path, part: &Path, filter: &Filter, quiet: bool) ->
         to: None,
         provider: Vec::new(),
     };
-    run(&args, quiet)
+    trimmed(&args, quiet)
 }
 
 impl args::Trim {

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use etwprof::etl::writer::{self, LiveFile, Tee};
 use etwprof::origin::Origin;
 use etwprof::profile::{Filter, FilteredBy, Measure, Measured};
-use etwprof::report::count;
 use etwprof::report::format::Format;
+use etwprof::report::{bytes, count};
 use etwprof::session::undo::{self, Undo};
 use etwprof::session::{self, Ending, Losses, ProfileFlag, Recorder, SessionError, Whose, console};
 use etwprof::symbols::local_images;
@@ -375,11 +375,16 @@ fn write_file(
     written.size.with_context(|| {
         format!("cannot write all of {0}; {0} has what came before, and opens", part.display())
     })?;
+    let shown = path.display();
     if kept.keeps_all() {
-        return std::fs::rename(&part, path).with_context(|| format!("cannot write {}", path.display()));
+        return std::fs::rename(&part, path).with_context(|| format!("cannot write {shown}"));
     }
-    trim::shrink(&part, path, kept, quiet)
+    let trimmed = trim::shrink(&part, path, kept, quiet)
         .with_context(|| format!("{} has the whole recording, and opens", part.display()))?;
+    if !quiet {
+        let (of, size) = (bytes(trimmed.bytes_in), bytes(trimmed.bytes_out));
+        say::note(format_args!("{shown} has {size}, of {of} that were recorded of the whole system"));
+    }
     std::fs::remove_file(&part).with_context(|| format!("cannot remove {}", part.display()))
 }
 
