@@ -273,6 +273,11 @@ def a_file_has_what_the_profile_shows():
     expect(not os.path.exists(recorded + ".part"), "nothing is left beside it")
     os.unlink(recorded)
     os.unlink(saved)
+    # What a run that was cut short has left is not lost.
+    open(recorded + ".part", "w").close()
+    run = Run("record", "--all", "--duration", "500ms", "-o", wine(recorded))
+    expect(run.code == 2 and "cut short" in run.err and os.path.exists(recorded + ".part"), run.err)
+    os.unlink(recorded + ".part")
     run = Run("record", "--all", "--duration", "500ms")
     expect(run.code == 2 and "-o:" in run.err, run.err)
     run = Run("record", "--all", "--duration", "500ms", "-o", "Z:\\nowhere\\x.etl")

@@ -59,10 +59,14 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     let filter = args.samples.options_without_times_of_day()?;
     view.range = (filter.from, filter.to);
     view.chosen = [args.measure.chosen(), args.samples.chosen()].concat();
-    let diagnose = args.diagnose.as_deref().map(Diagnose::start).transpose()?;
-    if let Some(path) = &args.record_to {
-        check_file(path, "--record-to")?;
+    match &args.record_to {
+        Some(path) => check_file(path, "--record-to")?,
+        None if args.whole_system => {
+            bail!(Usage("--whole-system: it is about the file of --record-to; name one".to_owned()));
+        }
+        None => {}
     }
+    let diagnose = args.diagnose.as_deref().map(Diagnose::start).transpose()?;
     let result = profile(args, &view, measure, filter, symbols, quiet, diagnose.as_ref());
     if let Some(diagnose) = diagnose {
         diagnose.finish(result.as_ref().err(), quiet);
@@ -98,6 +102,9 @@ pub(in crate::cli) fn record(args: &Live, quiet: bool) -> Result<()> {
     let Some(path) = args.output.file() else {
         bail!(Usage("-o: a recording is written to a file; name one: -o trace.etl".to_owned()));
     };
+    if args.record_to.is_some() {
+        bail!(Usage("--record-to: `record` writes to the file of -o; name one of them".to_owned()));
+    }
     check_file(path, "-o")?;
     let measure = args.measure.checked()?;
     let waits = args.waits || measure.what != Measured::Cpu;
@@ -115,6 +122,12 @@ fn check_file(path: &Path, flag: &str) -> Result<()> {
         bail!(Usage(format!("{flag} {}: this is a folder; name a file in it", path.display())));
     }
     let part = part_of(path);
+    if part.exists() {
+        bail!(Usage(format!(
+            "{flag}: {} is what a recording that was cut short has left, and opens; rename or remove it first",
+            part.display()
+        )));
+    }
     let context = || format!("{flag}: cannot write {}", part.display());
     File::create(&part).with_context(context)?;
     std::fs::remove_file(&part).with_context(context)
@@ -232,9 +245,9 @@ fn recorded(
     let builder = |origin: &Origin| {
         let mut builder = Builder::new(origin);
         match targets.only_pids() {
-            // What a thread waited for may be a thread of any process.
-            // The file has them.
+            // The file has the samples.
             _ if is_all => builder.keep_only([]),
+            // What a thread waited for may be a thread of any process.
             _ if records_waits => builder.keep(BLOCKED.keep()),
             Some(pids) => builder.keep_only(pids),
             None => {}
