@@ -8,7 +8,7 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use crate::clock::{Clock, Ticks};
 use crate::etl::digest::{BufferAt, InOrder, RecordAt};
-use crate::event::{Event, Kind, NO_ID, Pointer};
+use crate::event::{Event, NO_ID, Pointer};
 use crate::events::clr::{self, Clr};
 use crate::events::kernel::{self, Kernel, Phase, StackWalk, SysConfig};
 use crate::events::{Decoded, decode};
@@ -102,9 +102,6 @@ impl Sink for Builder {
 
 /// In 100 ns; what Windows samples at if nobody says otherwise.
 const DEFAULT_INTERVAL: u32 = 10_000;
-
-/// The event of Kernel-EventTracing whose stack is the user part of what its thread did in the kernel.
-const LATE_USER_STACK: Kind = Kind::Manifest(18);
 
 /// The System process.
 const SYSTEM_PID: u32 = 4;
@@ -235,7 +232,7 @@ impl Builder {
             }
             Ok(Decoded::Other) => {
                 if event.provider == KERNEL_EVENT_TRACING
-                    && event.kind == LATE_USER_STACK
+                    && event.kind == kernel::LATE_USER_STACK
                     && let Some(frames) = kernel::own_stack(event)
                 {
                     self.join.late_user_stack(event, frames);

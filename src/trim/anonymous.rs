@@ -9,7 +9,7 @@ use crate::bytes::{Ansi, Reader, Utf16};
 use crate::event::{Event, ExtendedItems};
 use crate::events::clr::Clr;
 use crate::events::javascript::JavaScript;
-use crate::events::kernel::{ImageId, Kernel, SysConfig};
+use crate::events::kernel::{ImageId, Kernel, LATE_USER_STACK, SysConfig};
 use crate::events::{Decoded, decode};
 use crate::guids::{EVENT_TRACE, KERNEL_EVENT_TRACING, LOST_EVENT};
 
@@ -48,7 +48,9 @@ pub(super) fn is_known(event: &Event<'_>) -> bool {
         Ok(Decoded::Kernel(_) | Decoded::Clr(_) | Decoded::JavaScript(_)) => true,
         Ok(Decoded::Other) => match event.provider {
             EVENT_TRACE => event.opcode == HEADER || NUMBERS.contains(&event.opcode),
-            LOST_EVENT | KERNEL_EVENT_TRACING => true,
+            LOST_EVENT => true,
+            // The provider's other events name sessions and their files.
+            KERNEL_EVENT_TRACING => event.kind == LATE_USER_STACK,
             _ => false,
         },
         Err(_) => false,

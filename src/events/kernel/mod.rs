@@ -22,7 +22,7 @@ pub use image::{Image, ImageId};
 pub use page_fault::{FaultKind, FaultRead, PageFault};
 pub use perf_info::{CounterSample, Interrupt, InterruptKind, ProfileInterval, Sample};
 pub use process::Process;
-pub use stack_walk::{Frames, StackWalk, own_stack};
+pub use stack_walk::{Frames, LATE_USER_STACK, StackWalk, own_stack};
 pub use system::{Cpu, Lost, SysConfig};
 pub use thread::{ContextSwitch, ReadyThread, Thread, ThreadName};
 pub use wait_reason::{Leaving, WaitReason};

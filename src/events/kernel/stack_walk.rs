@@ -1,7 +1,7 @@
 //! StackWalk events (group 18): stacks of earlier events, whole or by key.
 
 use crate::bytes::Reader;
-use crate::event::{Event, ExtendedItems, Pointer, Ticks};
+use crate::event::{Event, ExtendedItems, Kind, Pointer, Ticks};
 
 /// The frames of a stack, leaf first, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +104,9 @@ pub(super) fn decode<'a>(event: &Event<'a>) -> Option<Option<StackWalk<'a>>> {
         _ => return Some(None),
     }))
 }
+
+/// The event of Kernel-EventTracing whose stack is the user part of what its thread did in the kernel.
+pub const LATE_USER_STACK: Kind = Kind::Manifest(18);
 
 /// The stack that an event carries itself, as an extended item: match id u64, then addresses. A 32-bit process on a
 /// 64-bit system has 64-bit frames too (verified on net.4.5.2.x64.etl).

@@ -48,6 +48,9 @@ fn of_alice() -> Etl {
     let manifest = Event::manifest(guid("11111111-2222-3333-4444-555555555555"), 7, 0, |bytes| {
         bytes.utf16z("mail from alice")
     });
+    let session = Event::manifest(guid("b675ec37-bdb6-4648-bc92-f3fdc74d3ca2"), 12, 0, |bytes| {
+        bytes.utf16z("a session").utf16z(r"C:\Users\Alice\kernel.etl")
+    });
     let module = clr::Module::load(42, 1, r"C:\Users\Alice\bin\Orders.dll");
     let method = clr::Method::load(42, 0x7ffa_1000_0000, 0x100, ["N.T", "Run", "void  ()"]);
     let image = |base, name: &str| Image::dc_start(42, base, 0x10_0000, name);
@@ -63,6 +66,7 @@ fn of_alice() -> Etl {
         .event(0, t(8), clr::exception(42, "System.IO.IOException", "no file C:\\Alice\\Tyrell.txt"))
         .event(0, t(9), created(0x1000, r"\Device\HarddiskVolume3\Users\Alice\Tyrell.docx"))
         .event(0, t(10), manifest.by(42, 43))
+        .event(0, t(10), session.by(42, 43))
         .event(
             0,
             t(11),
@@ -93,7 +97,7 @@ fn nothing_names_people_machines_or_folders() {
         }
         let has_sid = |file: &[u8]| file.windows(4).any(|part| part == sid);
         assert!(has_sid(&before) && !has_sid(&after));
-        assert_eq!(done["dropped"]["events_of_unknown_layout"], 1);
+        assert_eq!(done["dropped"]["events_of_unknown_layout"], 2);
         // What profiles and symbols need is there.
         for word in ["Orders.exe", "Orders.dll", r"\Windows\System32\ntdll.dll", "System.IO.IOException"] {
             assert!(has(&after, word), "{word}");
