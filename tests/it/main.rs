@@ -20,6 +20,7 @@ mod tables;
 mod cli {
     mod choosing;
     mod commands;
+    mod counters;
     mod diff;
     mod disk;
     mod formats;
@@ -46,6 +47,11 @@ mod clr {
     mod real;
     mod reports;
     mod synthetic;
+}
+
+mod counters {
+    mod blocks;
+    mod kinds;
 }
 
 mod etl {
