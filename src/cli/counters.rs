@@ -13,17 +13,21 @@ use super::{args, output};
 /// The longest file that is read, in bytes. A block of a big machine has a few MB.
 const MOST_BYTES: u64 = 2 << 30;
 
+/// How many values are shown at most: small blocks can be crafted to have very many.
+const MOST_VALUES: usize = 5_000_000;
+
 pub(super) fn run(args: &args::Counters) -> Result<()> {
     // A path of perfmon is hardly ever the name of a file.
     let (files, paths): (Vec<_>, Vec<_>) = args.what.iter().partition(|what| Path::new(what).exists());
     let mut wanted = Vec::new();
     for text in paths {
-        let path = text.parse::<CounterPath>();
-        wanted.push(path.map_err(|error| {
-            let is_name = !text.contains('\\') || text.contains('/');
-            let reason = if is_name { format!("{text}: there is no such file") } else { error.to_string() };
-            Usage(reason)
-        })?);
+        // `C:\day.counters` would read as an object and a counter.
+        let has_drive = text.as_bytes().get(1) == Some(&b':');
+        match text.parse::<CounterPath>() {
+            Ok(path) if !has_drive => wanted.push(path),
+            Err(error) if text.contains('\\') && !text.contains('/') => bail!(Usage(error.to_string())),
+            _ => bail!(Usage(format!("{text}: there is no such file"))),
+        }
     }
     if files.is_empty() {
         bail!(Usage("name a file of saved counters in front of the counters to show".to_owned()));
@@ -83,6 +87,7 @@ fn open(files: &[&String]) -> Result<Dump> {
 /// The values of each block, rates over the time since the block before.
 fn of_blocks(saved: &Dump, wanted: &[CounterPath]) -> Result<report::Counters> {
     let mut moments = Vec::new();
+    let mut values = 0;
     let mut found_any = vec![false; wanted.len()];
     for (at, block) in saved.blocks.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| saved.blocks.get(before));
@@ -97,6 +102,10 @@ fn of_blocks(saved: &Dump, wanted: &[CounterPath]) -> Result<report::Counters> {
         for (path, found_any) in wanted.iter().zip(&mut found_any) {
             let found = readings(before, block, &saved.names, std::slice::from_ref(path))?;
             *found_any |= !found.is_empty();
+            values += found.len();
+            if values > MOST_VALUES {
+                bail!("more than {MOST_VALUES} values in all samples; choose fewer counters, or fewer files");
+            }
             moment.counters.extend(found.into_iter().map(report::Row::from));
         }
         moments.push(moment);

@@ -88,23 +88,24 @@ impl Row {
     fn shown(&self) -> String {
         match self.value {
             Some(value) if self.is_hex => format!("{:#x}", value as u64),
-            Some(value) => number(value),
+            Some(value) => number(value, &self.unit),
             None => "-".to_owned(),
         }
     }
 }
 
-/// A number with as many decimals as help a reader: `1,234,567`, `12.3`, `0.0012`.
-fn number(value: f64) -> String {
+/// A number with as many decimals as help a reader: `1,234,567`, `12.3`, `0.0012`. A whole number without a unit is a
+/// count, and has none.
+fn number(value: f64, unit: &str) -> String {
     let (size, sign) = (value.abs(), if value < 0.0 { "-" } else { "" });
-    if size.fract() == 0.0 && size < 1e18 || size >= 1e4 && size < 1e18 {
-        format!("{sign}{}", count(size.round() as u64))
-    } else if size >= 1e18 {
+    let is_count = unit.is_empty() && size.fract() == 0.0;
+    if size >= 1e18 {
         format!("{value:e}")
-    } else if size >= 0.1 {
-        let text = format!("{size:.1}");
-        let (whole, part) = text.split_once('.').unwrap_or((&text, "0"));
-        format!("{sign}{}.{part}", whole.parse().map_or_else(|_| whole.to_owned(), count))
+    } else if is_count || size >= 1e4 {
+        format!("{sign}{}", count(size.round() as u64))
+    } else if size >= 0.1 || size == 0.0 {
+        let tenths = (size * 10.0).round() as u64;
+        format!("{sign}{}.{}", count(tenths / 10), tenths % 10)
     } else {
         format!("{value:.4}")
     }
@@ -147,7 +148,7 @@ pub fn write(out: &mut impl Write, counters: &Counters, width: Option<usize>) ->
     }
     let mut grid = Grid::new(["last", "mean", "min", "max", "unit"], "counter").cut_at_the_end();
     for (_, row, values) in &all {
-        let of = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
+        let of = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| number(value, &row.unit));
         let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
         let (least, most) =
             (values.iter().copied().reduce(f64::min), values.iter().copied().reduce(f64::max));
@@ -279,4 +280,23 @@ pub fn write_available_csv(out: &mut impl Write, available: &Available) -> io::R
 /// Those of `out`.
 pub fn write_available_json(out: &mut impl Write, available: &Available) -> io::Result<()> {
     json(out, available)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn numbers_have_the_decimals_that_help() {
+        let shown = |value, unit| number(value, unit);
+        assert_eq!(shown(8_589_934_592.0, ""), "8,589,934,592");
+        assert_eq!(shown(4714.5, ""), "4,714.5");
+        // A rate is no count, even where it is whole.
+        assert_eq!([shown(55.0, "%"), shown(29.999_999, "%"), shown(0.0, "%")], ["55.0", "30.0", "0.0"]);
+        assert_eq!(
+            [shown(0.001, "s"), shown(-2.25, "/s"), shown(12_345.6, "/s")],
+            ["0.0010", "-2.3", "12,346"]
+        );
+        assert_eq!(shown(2e20, ""), "2e20");
+    }
 }

@@ -51,7 +51,7 @@ fn two_samples_give_a_rate_in_whatever_order_they_are_saved() {
     let blocks = [block(1, [0, 8_500_000]), block(0, [0, 1_000_000])];
     let shown = run(&blocks, &[TIME]).success();
     let line = shown.text().lines().last().unwrap();
-    assert_eq!(line.split_whitespace().collect::<Vec<_>>()[..2], ["25", "%"], "{line}");
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>()[..2], ["25.0", "%"], "{line}");
     let csv = run(&blocks, &[TIME, "--csv"]).success();
     let row = csv.text().lines().nth(1).unwrap();
     assert_eq!(row, "2026-11-23 09:00:14.250,1.0,Processor,_Total,% Processor Time,25.0,%,");
@@ -63,7 +63,11 @@ fn several_samples_have_mean_and_extremes() {
     let shown = run(&blocks, &[TIME]).success();
     let line = shown.text().lines().last().unwrap();
     // 75 % in the first second, 25 % in the next.
-    assert_eq!(line.split_whitespace().collect::<Vec<_>>()[..5], ["25", "50", "25", "75", "%"], "{line}");
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>()[..5],
+        ["25.0", "50.0", "25.0", "75.0", "%"],
+        "{line}"
+    );
     let json: Value = serde_json::from_slice(&run(&blocks, &[TIME, "--json"]).success().stdout).unwrap();
     assert_eq!(json["moments"][0]["counters"][0]["value"], 75.0);
     assert_eq!(json["moments"].as_array().unwrap().len(), 2);
