@@ -10,6 +10,7 @@
 //! | [`events`] | an event's payload | what it says, typed |
 //! | [`trace`] | events | processes, threads and images in time; samples joined to their stacks |
 //! | [`trim`] | a recording and what is wanted of it | which of its records are kept |
+//! | [`counters`] | blocks of performance data | the values of counters |
 //! | [`symbols`] | a module and an address in it | the functions there |
 //! | [`profile`] | a trace and names | named stacks, the counted call tree |
 //! | [`compare`] | two sides of call trees | what changed, apart from noise |
@@ -84,6 +85,7 @@ pub mod analysis;
 pub mod bytes;
 pub mod clock;
 pub mod compare;
+pub mod counters;
 pub mod debug_id;
 pub mod etl;
 pub mod event;

@@ -1,5 +1,6 @@
 //! Command-line arguments, from which help, completions and the man page are made.
 
+mod counters;
 mod diff;
 mod disk;
 mod filter;
@@ -26,6 +27,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use etwprof::profile::Matcher;
 
 use super::time;
+pub(crate) use counters::Counters;
 pub(crate) use diff::{Diff, DiffFormat, DiffSort};
 pub(crate) use disk::{Disk, Interrupts, Period};
 pub(crate) use filter::{Category, During, Filter, Processes, Samples};
@@ -136,6 +138,8 @@ pub(crate) enum Command {
     Record(Box<Live>),
     /// Write a smaller recording: some processes, a time, or several parts as one file
     Trim(Trim),
+    /// Show performance counters: those of a saved file
+    Counters(Box<Counters>),
     /// Show where each module's symbols come from, or why there are none
     Symbols(SymbolsCommand),
     /// Name addresses of an image: function, inlined calls, file and line

@@ -7,6 +7,7 @@ mod args;
 mod candidates;
 mod choose;
 mod convert;
+mod counters;
 mod diff;
 mod disk;
 mod events;
@@ -79,6 +80,7 @@ pub(crate) fn main() -> ExitCode {
                 | Command::Info(_)
                 | Command::Events(_)
                 | Command::Trim(_)
+                | Command::Counters(_)
                 | Command::Symbols(_)
                 | Command::Symbolize(_)
         )
@@ -131,6 +133,7 @@ fn dispatch(args: Args) -> anyhow::Result<()> {
         Some(Command::Events(events)) => events::run(&events, quiet),
         Some(Command::Record(live)) => live::record(&live, quiet),
         Some(Command::Trim(trim)) => trim::run(&trim, quiet),
+        Some(Command::Counters(counters)) => counters::run(&counters),
         Some(Command::Symbols(symbols)) => symbols::run(&symbols, quiet),
         Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize, quiet),
         Some(Command::Grant(grant)) => permissions::grant(&grant),

@@ -5,6 +5,7 @@ mod account;
 pub mod calls;
 pub mod colours;
 pub mod console;
+pub mod counters;
 #[cfg(feature = "live")]
 pub mod diagnosis;
 pub mod diff;

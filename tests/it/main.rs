@@ -20,6 +20,7 @@ mod tables;
 mod cli {
     mod choosing;
     mod commands;
+    mod counters;
     mod diff;
     mod disk;
     mod formats;
@@ -48,6 +49,11 @@ mod clr {
     mod reports;
     mod synthetic;
     mod threading;
+}
+
+mod counters {
+    mod blocks;
+    mod kinds;
 }
 
 mod etl {

@@ -30,6 +30,7 @@ pub mod believable;
 mod buffer;
 mod bytes;
 pub mod clr;
+pub mod counters;
 pub mod dwarf;
 mod etl;
 mod event;

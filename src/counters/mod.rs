@@ -1,0 +1,23 @@
+//! Performance counters: numbers of the system, its drivers and programs, as seconds pass.
+//!
+//! Windows hands out its counters as one *block* (`HKEY_PERFORMANCE_DATA`): objects ("Processor"), their instances
+//! ("_Total"), and raw values with a type ([`Block`]). The type says how two raw values become the number that people
+//! know ([`CounterType`], [`calculate`]); names are stored apart from the block ([`Names`]). A [`CounterPath`] chooses
+//! counters as perfmon spells them, [`readings`] gives their values, and a [`Dump`] keeps blocks with their names in a
+//! file that any system reads.
+//!
+//! Blocks come from DLLs of many vendors: every length is checked before it is used.
+
+mod block;
+mod dump;
+mod kind;
+mod names;
+mod path;
+mod reading;
+
+pub use block::{Block, BlockError, Clocks, Definition, Instance, Object};
+pub use dump::{Dump, DumpError};
+pub use kind::{CounterType, NoValue, Point, calculate};
+pub use names::Names;
+pub use path::{CounterPath, PathError};
+pub use reading::{MOST_READINGS, Reading, TooMany, readings};
