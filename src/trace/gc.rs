@@ -110,6 +110,8 @@ pub struct Thrown {
     pub process: ProcessId,
     /// The system's id of the thread.
     pub tid: u32,
+    /// Which runtime of the process, where that is known.
+    pub instance: Option<u16>,
     /// When.
     pub time: Ticks,
     /// Its type: an index into [`Managed::exception_types`].
@@ -211,7 +213,8 @@ impl Collector {
             }
             Clr::Exception(exception) => {
                 let type_name = self.types.intern(exception.type_name).index() as u32;
-                let thrown = Thrown { process: NOBODY, tid: event.tid, time, type_name };
+                let (tid, instance) = (event.tid, exception.instance);
+                let thrown = Thrown { process: NOBODY, tid, instance, time, type_name };
                 self.exceptions.push((pid, thrown));
             }
             Clr::JittingStarted(_) | Clr::Method(_) => self.jit.take(clr, event, life),

@@ -1,10 +1,13 @@
 //! Times that belong together, whatever overlaps.
 
+use std::hash::Hash;
+
 use rustc_hash::FxHashMap;
 
 use crate::clock::Ticks;
 
 use super::gc::{Managed, Pause};
+use super::jit::Compilation;
 use super::processes::ProcessId;
 
 /// Times in order, none of which meets another.
@@ -52,19 +55,29 @@ impl Spans {
 impl Managed {
     /// When runtimes stood still for collections, by process. What has no end in the recording is in none.
     pub fn gc_pauses(&self) -> FxHashMap<ProcessId, Spans> {
+        self.gc_pauses_by(|pause| pause.process)
+    }
+
+    /// When runtimes stood still for collections, by whatever `key` says of a pause.
+    pub fn gc_pauses_by<K: Hash + Eq>(&self, key: impl Fn(&Pause) -> K) -> FxHashMap<K, Spans> {
         let pauses = self.pauses.iter().filter(|pause| pause.is_for_gc);
-        grouped(pauses.filter_map(|pause: &Pause| Some((pause.process, (pause.start, pause.end?)))))
+        grouped(pauses.filter_map(|pause| Some((key(pause), (pause.start, pause.end?)))))
     }
 
     /// When threads compiled methods, by process and id of the thread. What has no begin or no end in the recording is in
     /// none.
     pub fn jit_times(&self) -> FxHashMap<(ProcessId, u32), Spans> {
+        self.jit_times_by(|one| (one.process, one.tid))
+    }
+
+    /// When threads compiled methods, by whatever `key` says of a compilation.
+    pub fn jit_times_by<K: Hash + Eq>(&self, key: impl Fn(&Compilation) -> K) -> FxHashMap<K, Spans> {
         let all = self.compilations.iter();
-        grouped(all.filter_map(|one| Some(((one.process, one.tid), (one.start?, one.end?)))))
+        grouped(all.filter_map(|one| Some((key(one), (one.start?, one.end?)))))
     }
 }
 
-fn grouped<K: std::hash::Hash + Eq>(all: impl Iterator<Item = (K, (Ticks, Ticks))>) -> FxHashMap<K, Spans> {
+fn grouped<K: Hash + Eq>(all: impl Iterator<Item = (K, (Ticks, Ticks))>) -> FxHashMap<K, Spans> {
     let mut groups: FxHashMap<K, Vec<(Ticks, Ticks)>> = FxHashMap::default();
     for (key, span) in all {
         groups.entry(key).or_default().push(span);

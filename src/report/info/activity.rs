@@ -1,13 +1,15 @@
 //! What .NET runtimes did beside the code of a process.
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::events::clr::PoolReason;
 use crate::report::duration;
+use crate::report::runtimes::Key;
 use crate::report::text::{count, counted};
 use crate::trace::{ProcessId, Trace};
 
-/// What the runtimes of a process did; times are `null` where the recording does not say.
+/// What a runtime did, or all of a process; times are `null` where the recording does not say.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Activity {
     /// Garbage collections, those that began in the recording.
@@ -28,46 +30,76 @@ pub struct Activity {
     pub pool_starvations: u64,
 }
 
-impl Activity {
-    /// That of every process, by their ids.
-    pub(super) fn of_all(trace: &Trace) -> Vec<Activity> {
-        let mut all = vec![Activity::default(); trace.processes.len()];
-        let mut of = |id: ProcessId, add: &mut dyn FnMut(&mut Activity)| {
-            if let Some(activity) = all.get_mut(id.0 as usize) {
-                add(activity);
-            }
-        };
+/// That of every process and of every runtime.
+#[derive(Debug, Default)]
+pub(super) struct Activities {
+    pub(super) processes: FxHashMap<ProcessId, Activity>,
+    runtimes: FxHashMap<Key, Activity>,
+}
+
+impl Activities {
+    pub(super) fn new(trace: &Trace) -> Activities {
+        let mut all = Activities::default();
         let ns = |ticks: i64| trace.clock.nanoseconds_in(ticks);
         let managed = &trace.managed;
         for collection in &managed.collections {
-            of(collection.process, &mut |activity| activity.collections += 1);
+            all.each((collection.process, collection.instance), |one| one.collections += 1);
         }
+        // Runtimes of one process may stand still at the same time, which counts once for the process.
         for (id, spans) in managed.gc_pauses() {
-            of(id, &mut |activity| activity.gc_pause_ns = Some(ns(spans.ticks())));
+            all.process(id).gc_pause_ns = Some(ns(spans.ticks()));
+        }
+        for (key, spans) in managed.gc_pauses_by(|pause| (pause.process, pause.instance)) {
+            all.runtime(key).gc_pause_ns = Some(ns(spans.ticks()));
         }
         for ((id, _), spans) in managed.jit_times() {
-            of(id, &mut |activity| add(&mut activity.jit_ns, ns(spans.ticks())));
+            add(&mut all.process(id).jit_ns, ns(spans.ticks()));
+        }
+        for ((key, _), spans) in managed.jit_times_by(|one| ((one.process, one.instance), one.tid)) {
+            add(&mut all.runtime(key).jit_ns, ns(spans.ticks()));
         }
         for thrown in &managed.exceptions {
-            of(thrown.process, &mut |activity| activity.exceptions += 1);
+            all.each((thrown.process, thrown.instance), |one| one.exceptions += 1);
         }
         for contended in managed.contentions.iter().filter(|contended| !contended.is_native) {
-            of(contended.process, &mut |activity| {
-                activity.contentions += 1;
+            all.each((contended.process, contended.instance), |one| {
+                one.contentions += 1;
                 if let Some(ticks) = contended.ticks() {
-                    add(&mut activity.contention_ns, ns(ticks));
+                    add(&mut one.contention_ns, ns(ticks));
                 }
             });
         }
         for change in &managed.pool {
-            of(change.process, &mut |activity| {
-                activity.pool_threads = activity.pool_threads.max(Some(change.threads));
-                activity.pool_starvations += u64::from(change.reason == Some(PoolReason::Starvation));
+            all.each((change.process, change.instance), |one| {
+                one.pool_threads = one.pool_threads.max(Some(change.threads));
+                one.pool_starvations += u64::from(change.reason == Some(PoolReason::Starvation));
             });
         }
         all
     }
 
+    fn process(&mut self, id: ProcessId) -> &mut Activity {
+        self.processes.entry(id).or_default()
+    }
+
+    fn runtime(&mut self, key: Key) -> &mut Activity {
+        self.runtimes.entry(key).or_default()
+    }
+
+    fn each(&mut self, key: Key, mut change: impl FnMut(&mut Activity)) {
+        change(self.process(key.0));
+        change(self.runtime(key));
+    }
+
+    /// That of a runtime. Events that do not name theirs are those of the only one.
+    pub(super) fn take(&mut self, process: ProcessId, instance: u16, is_only: bool) -> Activity {
+        let named = self.runtimes.remove(&(process, Some(instance)));
+        let unnamed = || if is_only { self.runtimes.remove(&(process, None)) } else { None };
+        named.or_else(unnamed).unwrap_or_default()
+    }
+}
+
+impl Activity {
     /// `263 collections, 29.0 ms paused, 51.3 ms in the JIT compiler`; nothing of a runtime that reports none of it.
     pub(super) fn text(&self) -> Option<String> {
         let time = |nanoseconds: i64| duration(nanoseconds as f64 / 1e9);

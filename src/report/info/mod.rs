@@ -24,6 +24,7 @@ use crate::symbols::resolver::{ModuleReport, Symbols};
 use crate::trace::code::Host;
 use crate::trace::{Lost, Mapping, Merged, ModuleId, Process, ProcessId, Trace};
 
+use activity::Activities;
 pub use activity::Activity;
 pub use text::write;
 
@@ -208,6 +209,9 @@ pub struct ClrInfo {
     pub sku: Sku,
     /// Its file.
     pub path: String,
+    /// What it did beside the code of its process.
+    #[serde(flatten)]
+    pub activity: Activity,
 }
 
 /// Whether the runtimes of a process listed what they had.
@@ -374,7 +378,7 @@ fn processes(
     mut resolutions: BTreeMap<ProcessId, Resolution>,
 ) -> Vec<ProcessInfo> {
     let mut samples = vec![0; trace.processes.len()];
-    let mut activities = Activity::of_all(trace);
+    let mut activities = Activities::new(trace);
     let mut when = vec![vec![0; SLOTS]; trace.processes.len()];
     let (first, last) = trace.sampled().unwrap_or_default();
     let slot = (last.0.saturating_sub(first.0) / SLOTS as i64).saturating_add(1).max(1);
@@ -401,8 +405,8 @@ fn processes(
             end_seconds: process.life.end.map(seconds),
             samples,
             when: when.get_mut(place).map(std::mem::take).unwrap_or_default(),
-            activity: activities.get_mut(place).map(std::mem::take).unwrap_or_default(),
-            clr: host.map(clr).unwrap_or_default(),
+            activity: activities.processes.remove(&id).unwrap_or_default(),
+            clr: host.map(|host| clr(host, id, &mut activities)).unwrap_or_default(),
             methods: host.map_or(0, |host| host.methods),
             rundown: host.filter(|host| host.is_clr()).map(|host| RundownInfo {
                 begun: host.rundown.has_begun(),
@@ -417,7 +421,7 @@ fn processes(
     rows
 }
 
-fn clr(host: &Host) -> Vec<ClrInfo> {
+fn clr(host: &Host, process: ProcessId, activities: &mut Activities) -> Vec<ClrInfo> {
     let version = |[major, minor, build, revision]: [u16; 4]| format!("{major}.{minor}.{build}.{revision}");
     let runtimes = host.runtimes.iter();
     runtimes
@@ -426,6 +430,7 @@ fn clr(host: &Host) -> Vec<ClrInfo> {
             version: version(runtime.version),
             sku: runtime.sku,
             path: runtime.path.clone(),
+            activity: activities.take(process, runtime.instance, host.runtimes.len() == 1),
         })
         .collect()
 }

@@ -3,6 +3,7 @@
 use etwprof::Trace;
 use etwprof::events::clr::PoolReason;
 use etwprof::report::jit::Jit;
+use serde_json::Value;
 
 use crate::support::clr::{CODE, PID, TID, at, base, method, trace};
 use crate::support::data;
@@ -75,6 +76,38 @@ fn what_the_pool_did_and_why() {
         ]
     );
     assert!(trace.managed.pool.iter().all(|change| change.instance == Some(9)));
+}
+
+/// `info --json` has everything twice: of the process, and of that of its runtimes which did it.
+#[test]
+fn each_runtime_has_its_own() {
+    let etl = base()
+        .event(0, at(0), clr::runtime_dc_of(PID, 9, "C:\\9\\coreclr.dll"))
+        .event(0, at(0), clr::runtime_dc_of(PID, 4, "C:\\4\\coreclr.dll"))
+        .event(0, at(1), clr::gc_start_of(PID, 4, 1))
+        .event(0, at(2), clr::gc_start_of(PID, 9, 1))
+        .event(0, at(3), clr::gc_start_of(PID, 4, 2))
+        .event(0, at(4), clr::exception(PID, "N.Failed", ""))
+        .event(0, at(5), clr::by_thread(clr::contention(PID, 2, false, 44), PID, TID))
+        .event(0, at(7), clr::by_thread(clr::contention_end(PID, 2e8), PID, TID))
+        // The oldest version does not name its runtime.
+        .event(0, at(8), clr::by_thread(clr::contention(PID, 0, false, 0), PID, TID))
+        .event(0, at(9), clr::pool_adjustment(PID, 5, 6));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("two.etl");
+    std::fs::write(&path, etl.finish()).unwrap();
+    let info = reading::json(["info", "--json", "--offline", "-q", path.to_str().unwrap()]);
+    let process = info["processes"].as_array().unwrap().iter().find(|p| p["pid"] == PID).unwrap();
+    let of = |who: &Value| {
+        let fields =
+            ["collections", "exceptions", "contentions", "contention_ns", "pool_threads", "pool_starvations"];
+        fields.map(|field| who[field].as_u64())
+    };
+    let step = (at(1) - at(0)) as u64 * 100;
+    assert_eq!(of(process), [Some(3), Some(1), Some(2), Some(2 * step), Some(5), Some(1)]);
+    let runtime = |id: u16| process["clr"].as_array().unwrap().iter().find(|clr| clr["id"] == id).unwrap();
+    assert_eq!(of(runtime(9)), [Some(1), Some(1), Some(1), Some(2 * step), Some(5), Some(1)]);
+    assert_eq!(of(runtime(4)), [Some(2), Some(0), Some(0), None, None, Some(0)]);
 }
 
 /// TraceEvent lists both events of this recording, without their fields.

@@ -345,18 +345,23 @@ pub fn app_domain_load(process: u32, domain: u64, name: &str, index: u32) -> Eve
 
 /// RuntimeStart of a .NET 8 process.
 pub fn runtime_start(process: u32, command_line: &str, runtime_dll: &str) -> Event {
-    runtime(live(187, 1), process, command_line, runtime_dll)
+    runtime(live(187, 1), process, 9, command_line, runtime_dll)
 }
 
 /// The same in the rundown.
 pub fn runtime_dc(process: u32, command_line: &str, runtime_dll: &str) -> Event {
-    runtime(rundown(187, 1), process, command_line, runtime_dll)
+    runtime(rundown(187, 1), process, 9, command_line, runtime_dll)
 }
 
-fn runtime(identity: Identity, process: u32, command_line: &str, runtime_dll: &str) -> Event {
+/// The same of a runtime of the process's choice.
+pub fn runtime_dc_of(process: u32, instance: u16, runtime_dll: &str) -> Event {
+    runtime(rundown(187, 1), process, instance, "a.exe", runtime_dll)
+}
+
+fn runtime(identity: Identity, process: u32, instance: u16, command_line: &str, runtime_dll: &str) -> Event {
     let [command_line, runtime_dll] = [command_line, runtime_dll].map(str::to_owned);
     identity.event(process, 0, RUNTIME_TASK, 0, move |bytes| {
-        let bytes = bytes.u16(9).u16(2); // the instance; CoreCLR
+        let bytes = bytes.u16(instance).u16(2); // CoreCLR
         let versions = [8, 0, 0, 0, 8, 0, 1024, 46610]; // base class library and runtime
         let bytes = versions.into_iter().fold(bytes, Bytes::u16);
         bytes.u32(0).u8(0x10).utf16z(&command_line).guid(Guid([0; 16])).utf16z(&runtime_dll)
