@@ -12,6 +12,7 @@ mod rights;
 mod runtimes;
 mod shaping;
 mod shared;
+mod stop;
 mod tables;
 mod trim;
 mod view;
@@ -39,6 +40,7 @@ pub(crate) use rights::{Grant, Permissions, Revoke};
 pub(crate) use runtimes::{Gc, Jit, Runtimes};
 pub(crate) use shaping::{GroupBy, Shaping};
 pub(crate) use shared::{Color, Limits, Names, Output, Reading, Symbols, Tree};
+pub(crate) use stop::StopWhen;
 pub(crate) use tables::{Callees, Callers, Calls, Lines, Table, Top};
 pub(crate) use trim::Trim;
 pub(crate) use view::View;
@@ -174,6 +176,7 @@ Examples:
   etwprof record --pid 4711 -o trace.etl --duration 10s
   etwprof record -o trace.etl --waits -- app.exe --input big.xml
   etwprof record --all -o trace.etl
+  etwprof record --name web.exe -o trace.etl --ring 500M --stop-when gc:200ms
   etwprof convert trace.etl                 on this or any other system
 
 Targets and options are those of live profiling; options of tables and pictures
@@ -229,6 +232,24 @@ pub(crate) struct Live {
     /// Keep the events of all processes in the recorded file
     #[arg(long)]
     pub(crate) whole_system: bool,
+
+    /// Compress the recorded file
+    #[arg(long)]
+    pub(crate) compress: bool,
+
+    /// Keep only the newest of the recorded file, about this much: 500M, 2G
+    ///
+    /// What later events are about is kept however old it is: processes, modules, compiled code. To record until something
+    /// happens, add --stop-when.
+    #[arg(long, value_name = "SIZE", value_parser = shared::size)]
+    pub(crate) ring: Option<u64>,
+
+    /// Stop when this happens: cpu:80%, gc:200ms, file:PATH, exit:NAME (repeatable)
+    ///
+    /// cpu: the targets use that much of all processors for a second. gc: threads of a target stand still that long for a
+    /// collection. file: the file is there. exit: a process of this name or id ends, be it a target or not.
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) stop_when: Vec<StopWhen>,
 
     /// Exit with the exit code of the program
     #[arg(long, requires = "run")]

@@ -6,6 +6,8 @@ mod cures;
 #[cfg(windows)]
 mod diagnose;
 #[cfg(windows)]
+mod file;
+#[cfg(windows)]
 mod missing;
 #[cfg(windows)]
 mod record;
@@ -13,6 +15,8 @@ mod record;
 mod sessions;
 #[cfg(windows)]
 mod status;
+#[cfg(windows)]
+mod stop;
 #[cfg(windows)]
 mod targets;
 #[cfg(any(windows, test))]

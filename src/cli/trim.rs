@@ -108,16 +108,22 @@ fn trimmed(args: &args::Trim, quiet: bool) -> Result<Trimmed> {
     Ok(Trimmed::new(recording.size(), &copied, damage.len()))
 }
 
-/// Writes what `filter` keeps of a file's processes to another file.
+/// Writes what `filter` keeps of the processes of a recording's parts to one file.
 #[cfg(windows)]
-pub(super) fn shrink(whole: &Path, part: &Path, filter: &Filter, quiet: bool) -> Result<Trimmed> {
+pub(super) fn shrink(
+    parts: &[PathBuf],
+    to: &Path,
+    filter: &Filter,
+    compress: bool,
+    quiet: bool,
+) -> Result<Trimmed> {
     let processes =
         args::Processes { pid: filter.pids.clone(), name: filter.names.clone(), children: filter.children };
     let args = args::Trim {
-        files: vec![whole.to_owned()],
-        output: part.to_owned(),
-        compress: false,
-        no_compress: true,
+        files: parts.to_vec(),
+        output: to.to_owned(),
+        compress,
+        no_compress: !compress,
         images: Vec::new(),
         anonymize: false,
         json: false,

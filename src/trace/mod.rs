@@ -22,6 +22,7 @@ mod join;
 mod kept;
 mod lifetimes;
 mod locate;
+pub mod lookout;
 mod mappings;
 mod merging;
 mod paths;

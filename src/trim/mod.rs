@@ -195,7 +195,7 @@ impl Trim {
     /// The kind of an event, and whether it is kept.
     fn decide(&self, event: &Event<'_>) -> (usize, bool) {
         let Event { time, pid, tid, .. } = *event;
-        if let EVENT_TRACE | SYSTEM_CONFIG | SYS_CONFIG | META_DATA | WIN_SAT | LOST_EVENT = event.provider {
+        if is_of_session(event) {
             return (OTHER, true);
         }
         match decode(event) {
@@ -363,6 +363,36 @@ impl Keep for Trim {
         records.push(anonymous.unwrap_or_else(|| record.to_vec()));
         Some(records)
     }
+}
+
+/// True for an event that says what later ones are about: machines, processes, threads, images, files and compiled code. Of
+/// all others, those of one time can be kept without those before.
+pub fn is_fact(event: &Event<'_>) -> bool {
+    match decode(event) {
+        _ if is_of_session(event) => true,
+        Ok(Decoded::Kernel(kernel)) => matches!(
+            kernel,
+            Kernel::Process(_)
+                | Kernel::Thread(_)
+                | Kernel::ThreadName(_)
+                | Kernel::Image(_)
+                | Kernel::ImageId(_)
+                | Kernel::FileName(_)
+                | Kernel::StackWalk(StackWalk::Definition { .. })
+                | Kernel::ProfileInterval(_)
+                | Kernel::Cpu(_)
+                | Kernel::SysConfig(_)
+                | Kernel::Lost(_)
+        ),
+        Ok(Decoded::Clr(clr)) => is_code(&clr),
+        Ok(Decoded::JavaScript(_)) => true,
+        Ok(Decoded::Other) | Err(_) => event.provider == IMAGE_ID,
+    }
+}
+
+/// True for what a session says of itself and its machine.
+fn is_of_session(event: &Event<'_>) -> bool {
+    matches!(event.provider, EVENT_TRACE | SYSTEM_CONFIG | SYS_CONFIG | META_DATA | WIN_SAT | LOST_EVENT)
 }
 
 /// True for what says where compiled code is and what it is called; the rest is what happened.

@@ -1,37 +1,39 @@
 //! From the flags to the result: start, watch, stop, show.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
-use etwprof::etl::writer::{self, LiveFile, Tee};
+use anyhow::{Result, anyhow, bail};
+use etwprof::etl::writer::Tee;
 use etwprof::origin::Origin;
 use etwprof::profile::{Filter, FilteredBy, Measure, Measured};
+use etwprof::report::count;
 use etwprof::report::format::Format;
-use etwprof::report::{bytes, count};
 use etwprof::session::undo::{self, Undo};
 use etwprof::session::{self, Ending, Losses, ProfileFlag, Recorder, SessionError, Whose, console};
 use etwprof::symbols::local_images;
-use etwprof::trace::{Builder, Mapping, Module, ModuleId, ProcessId, Trace};
+use etwprof::trace::lookout::{Lookout, Sights};
+use etwprof::trace::{Builder, Trace};
 use etwprof::{Analysis, Options, SymbolOptions};
 
 use super::cures::with_cure;
 use super::diagnose::Diagnose;
+use super::file::Destination;
 use super::missing;
 use super::status::StatusLine;
+use super::stop::Conditions;
 use super::targets::Targets;
 use super::words::{self, Share, Targeted};
 use crate::cli::args::Live;
 use crate::cli::convert::View;
 use crate::cli::progress::Watch;
 use crate::cli::usage::Usage;
-use crate::cli::{candidates, choose, load, permissions, say, strict, trim, waits};
+use crate::cli::{candidates, choose, load, permissions, say, strict, waits};
 
 /// Who takes the events: the trace, and perhaps a file.
-type Sunk = Tee<Builder, File>;
+type Sunk = Lookout<Tee<Builder, File>>;
 
 /// How often is looked whether it is time to stop.
 const TICK: Duration = Duration::from_millis(50);
@@ -59,13 +61,6 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     let filter = args.samples.options_without_times_of_day()?;
     view.range = (filter.from, filter.to);
     view.chosen = [args.measure.chosen(), args.samples.chosen()].concat();
-    match &args.record_to {
-        Some(path) => check_file(path, "--record-to")?,
-        None if args.whole_system => {
-            bail!(Usage("--whole-system: it is about the file of --record-to; name one".to_owned()));
-        }
-        None => {}
-    }
     let diagnose = args.diagnose.as_deref().map(Diagnose::start).transpose()?;
     let result = profile(args, &view, measure, filter, symbols, quiet, diagnose.as_ref());
     if let Some(diagnose) = diagnose {
@@ -105,10 +100,10 @@ pub(in crate::cli) fn record(args: &Live, quiet: bool) -> Result<()> {
     if args.record_to.is_some() {
         bail!(Usage("--record-to: `record` writes to the file of -o; name one of them".to_owned()));
     }
-    check_file(path, "-o")?;
+    let to = Destination::new(args, path, "-o")?;
     let measure = args.measure.checked()?;
     let waits = args.waits || measure.what != Measured::Cpu;
-    let recorded = recorded(args, waits, &Filter::default(), Some(path), true, quiet)?;
+    let recorded = recorded(args, waits, &Filter::default(), Some(&to), true, quiet)?;
     recorded.written?;
     match recorded.code {
         Some(code) if args.forward_exit_code => std::process::exit(code),
@@ -116,28 +111,20 @@ pub(in crate::cli) fn record(args: &Live, quiet: bool) -> Result<()> {
     }
 }
 
-/// Fails where no recording can be written to.
-fn check_file(path: &Path, flag: &str) -> Result<()> {
-    if path.is_dir() {
-        bail!(Usage(format!("{flag} {}: this is a folder; name a file in it", path.display())));
+/// The file beside a profile.
+fn destination(args: &Live) -> Result<Option<Destination<'_>>> {
+    if let Some(path) = &args.record_to {
+        return Destination::new(args, path, "--record-to").map(Some);
     }
-    let part = part_of(path);
-    if part.exists() {
-        bail!(Usage(format!(
-            "{flag}: {} is what a recording that was cut short has left, and opens; rename or remove it first",
-            part.display()
-        )));
+    let of_file = [
+        (args.whole_system, "--whole-system"),
+        (args.compress, "--compress"),
+        (args.ring.is_some(), "--ring"),
+    ];
+    match of_file.iter().find(|(is_given, _)| *is_given) {
+        Some((_, flag)) => bail!(Usage(format!("{flag}: it is about the file of --record-to; name one"))),
+        None => Ok(None),
     }
-    let context = || format!("{flag}: cannot write {}", part.display());
-    File::create(&part).with_context(context)?;
-    std::fs::remove_file(&part).with_context(context)
-}
-
-/// Where a recording is until it is whole.
-fn part_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    name.into()
 }
 
 /// A recording that has ended.
@@ -163,10 +150,10 @@ fn profile(
     quiet: bool,
     diagnose: Option<&Diagnose>,
 ) -> Result<Option<i32>> {
+    let to = destination(args)?;
     let records_waits = args.waits || measure.what != Measured::Cpu;
-    let to = args.record_to.as_deref();
     let Recorded { mut trace, filter, targets, line: _line, code, written } =
-        recorded(args, records_waits, &filter, to, false, quiet)?;
+        recorded(args, records_waits, &filter, to.as_ref(), false, quiet)?;
     let mut options = Options { measure, ..args.limits.options(filter, symbols, view.detail) };
     let has_waits = records_waits && found_waits(args, &trace, quiet);
     if !has_waits {
@@ -218,7 +205,7 @@ fn recorded(
     args: &Live,
     records_waits: bool,
     filter: &Filter,
-    to: Option<&Path>,
+    to: Option<&Destination<'_>>,
     is_all: bool,
     quiet: bool,
 ) -> Result<Recorded> {
@@ -234,14 +221,9 @@ fn recorded(
     }
     let options =
         session::Options { frequency: args.frequency, scope: targets.scope(), waits: records_waits };
-    let file = match to {
-        Some(path) => {
-            let part = part_of(path);
-            let file = File::create(&part).with_context(|| format!("cannot write {}", part.display()))?;
-            Some((path.display().to_string(), file))
-        }
-        None => None,
-    };
+    let file = to.map(Destination::open).transpose()?;
+    let sights = Sights::default();
+    let seen = sights.clone();
     let builder = |origin: &Origin| {
         let mut builder = Builder::new(origin);
         match targets.only_pids() {
@@ -258,15 +240,15 @@ fn recorded(
         if let Some(memory) = args.limits.max_memory {
             builder.hold(memory);
         }
-        match file {
-            Some((name, file)) => Tee::with_file(builder, origin, &name, file),
+        let tee = match file {
+            Some(file) => file.tee(builder, origin),
             None => Tee::without_file(builder),
-        }
+        };
+        Lookout::new(tee, seen)
     };
     let started = Recorder::start(&options, builder);
-    if let (Err(_), Some(path)) = (&started, to) {
-        // It is empty; that it cannot be removed is no news.
-        let _ = std::fs::remove_file(part_of(path));
+    if let (Err(_), Some(to)) = (&started, to) {
+        to.abandon();
     }
     let mut recorder = started.map_err(|error| permissions::explained(&error))?;
     if !quiet {
@@ -277,7 +259,8 @@ fn recorded(
     }
     let line = StatusLine::new(quiet);
     line.begin(targets.label(), args.frequency, args.duration);
-    let mut session = Session::new(&mut recorder, &line);
+    let conditions = Conditions::new(&args.stop_when, sights, recorder.started().origin.clock);
+    let mut session = Session::new(&mut recorder, &line, conditions);
     session.run(&mut targets, args.duration);
     let (elapsed, share) = (session.start.elapsed(), session.share);
     let ended_by_itself = recorder.is_over();
@@ -300,7 +283,7 @@ fn recorded(
     for problem in &stopped.problems {
         say::warning(with_cure(problem));
     }
-    let (builder, file) = stopped.sink.split();
+    let (builder, file) = stopped.sink.into_inner().split();
     let mut trace = finish(builder, &stopped.losses);
     if stopped.profile != ProfileFlag::Group && !trace.samples.is_empty() && !quiet {
         say::warning(
@@ -312,9 +295,8 @@ fn recorded(
         line.say(&format!("warning: {}", KERNEL_IS_HIDDEN));
     }
     let mut written = Ok(());
-    if let Some((path, file)) = to.zip(file) {
-        let kept = if args.whole_system { Filter::default() } else { targets.filter(Filter::default()) };
-        written = write_file(path, file, &mut trace, &kept, &stopped.losses, quiet);
+    if let Some((to, file)) = to.zip(file) {
+        written = to.write(file, &mut trace, targets.filter(Filter::default()), &stopped.losses, quiet);
     }
     let mut filter = targets.filter(filter.clone());
     if let Err(error) = candidates::check_facts(&filter, &trace, quiet) {
@@ -335,70 +317,6 @@ fn recorded(
         None => {}
     }
     Ok(Recorded { trace, filter, targets, line, code, written })
-}
-
-/// Ends the file of a recording, and leaves out of it what the targets do not need.
-fn write_file(
-    path: &Path,
-    mut file: LiveFile<File>,
-    trace: &mut Trace,
-    kept: &Filter,
-    losses: &Losses,
-    quiet: bool,
-) -> Result<()> {
-    let processes = kept.processes(trace);
-    let is_kept = |process: ProcessId| processes.get(process.0 as usize) == Some(&true);
-    let mapped = trace.mappings.iter().filter(|mapping| is_kept(mapping.process));
-    let kernel = (0..).map(ModuleId).zip(&trace.modules).filter(|(_, module)| module.kernel);
-    let modules: BTreeSet<ModuleId> =
-        mapped.map(|mapping| mapping.module).chain(kernel.map(|(id, _)| id)).collect();
-    local_images::identify(trace, modules);
-    let pid = |mapping: &Mapping, module: &Module| match trace.process(mapping.process) {
-        Some(process) if !module.kernel => process.pid,
-        _ => 0,
-    };
-    let identity = |mapping: &Mapping| {
-        let module = trace.module(mapping.module)?;
-        let pdb = module.pdb.as_ref().or(module.managed_pdb.as_ref())?;
-        Some(((pid(mapping, module), mapping.base), (module.timestamp, pdb.name.clone(), pdb.id)))
-    };
-    let pdbs: HashMap<_, _> = trace.mappings.iter().filter_map(identity).collect();
-    let end = trace.clock.filetime(trace.span.map_or(trace.clock.base, |(_, last)| last));
-    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    let ending = writer::Ending {
-        end,
-        events_lost: count(losses.events.saturating_add(losses.dropped)),
-        buffers_lost: count(losses.buffers),
-    };
-    // Where events say otherwise they are right, and the file has them.
-    let inventory = file.inventory_mut();
-    let processes: HashSet<_> =
-        trace.processes.iter().map(|process| (process.pid, process.label())).collect();
-    let threads: HashSet<_> = trace.threads.iter().map(|thread| (thread.tid, thread.pid)).collect();
-    let images: HashSet<_> = trace
-        .mappings
-        .iter()
-        .filter_map(|mapping| Some((pid(mapping, trace.module(mapping.module)?), mapping.base)))
-        .collect();
-    inventory.processes.retain(|process| processes.contains(&(process.pid, process.name.as_str())));
-    inventory.threads.retain(|ids| threads.contains(ids));
-    inventory.modules.retain(|module| images.contains(&(module.pid, module.base)));
-    let part = part_of(path);
-    let written = file.finish(ending, |pid, base| pdbs.get(&(pid, base)).cloned());
-    written.size.with_context(|| {
-        format!("cannot write all of {0}; {0} has what came before, and opens", part.display())
-    })?;
-    let shown = path.display();
-    if kept.keeps_all() {
-        return std::fs::rename(&part, path).with_context(|| format!("cannot write {shown}"));
-    }
-    let trimmed = trim::shrink(&part, path, kept, quiet)
-        .with_context(|| format!("{} has the whole recording, and opens", part.display()))?;
-    if !quiet {
-        let (of, size) = (bytes(trimmed.bytes_in), bytes(trimmed.bytes_out));
-        say::note(format_args!("{shown} has {size}, of {of} that were recorded of the whole system"));
-    }
-    std::fs::remove_file(&part).with_context(|| format!("cannot remove {}", part.display()))
 }
 
 /// What waits are shown of.
@@ -451,6 +369,7 @@ fn said_at_start(recorder: &Recorder<Sunk>) {
 struct Session<'a> {
     recorder: &'a mut Recorder<Sunk>,
     line: &'a StatusLine,
+    conditions: Conditions<'a>,
     start: Instant,
     looked: Instant,
     share: Share,
@@ -469,10 +388,24 @@ const FLUSH_AT: Duration = Duration::from_millis(1200);
 const JUDGE_AT: Duration = Duration::from_millis(1800);
 
 impl<'a> Session<'a> {
-    fn new(recorder: &'a mut Recorder<Sunk>, line: &'a StatusLine) -> Session<'a> {
+    fn new(
+        recorder: &'a mut Recorder<Sunk>,
+        line: &'a StatusLine,
+        conditions: Conditions<'a>,
+    ) -> Session<'a> {
         let (now, processors) = (Instant::now(), recorder.started().origin.machine.processors);
         let share = Share { samples: 0, percent: None, processors };
-        Session { recorder, line, start: now, looked: now, share, all: 0, flushed: false, judged: false }
+        Session {
+            recorder,
+            line,
+            conditions,
+            start: now,
+            looked: now,
+            share,
+            all: 0,
+            flushed: false,
+            judged: false,
+        }
     }
 
     /// Returns when it is time to stop.
@@ -512,6 +445,10 @@ impl<'a> Session<'a> {
         }
         if words::is_memory_short(&status) {
             self.line.say(&format!("warning: {}", words::memory_is_short(&status)));
+            return false;
+        }
+        if let Some(happened) = self.conditions.happened(targets, &self.share) {
+            self.line.say(&format!("stopped: {happened}"));
             return false;
         }
         true

@@ -138,6 +138,11 @@ impl Targets {
         !self.watched.is_empty()
     }
 
+    /// True for a process that is one of them, as far as the last look knows.
+    pub(super) fn include(&self, pid: u32) -> bool {
+        matches!(self.which, Which::All) || self.seen.contains_key(&pid)
+    }
+
     /// Their samples, of those that were counted; of all processes those of processors that worked.
     pub(super) fn samples(&self, counts: &SampleCounts) -> u64 {
         match self.which {

@@ -21,8 +21,12 @@ use super::{Ending, FileHeader, Layout, Output, Writer};
 const LONGEST: usize = u16::MAX as usize;
 /// The size of buffers. Each processor's is written once a second at least, and padded to this.
 const BUFFER_SIZE: u32 = 64 << 10;
+/// The size of buffers that stay in their places, where each record must fit into one.
+const RING_BUFFER_SIZE: u32 = 128 << 10;
 /// As real-time sessions and private loggers have none: a file that grows.
 const SEQUENTIAL: u32 = 1;
+/// A file of a bounded size.
+const CIRCULAR: u32 = 2;
 /// Windows 10 writes this version.
 const VERSION: [u8; 4] = [10, 0, 1, 5];
 
@@ -85,10 +89,25 @@ pub struct Written {
     pub events: u64,
 }
 
+/// Whether an event is one that later ones are about.
+pub type IsFact = fn(&Event<'_>) -> bool;
+
+/// A second file, for the newest of what happens; the first then has what else a reader needs to know.
+#[derive(Debug)]
+pub struct Newest<W> {
+    /// The file.
+    pub out: W,
+    /// How many bytes it may have. It has two buffers for each processor at least.
+    pub bytes: u64,
+    /// True for an event that later ones cannot be understood without, which is kept however old it is.
+    pub is_fact: IsFact,
+}
+
 /// A file that a live recording is written to.
 #[derive(Debug)]
 pub struct LiveFile<W: Output> {
-    writer: Result<Writer<W>, io::Error>,
+    file: Part<W>,
+    newest: Option<(Part<W>, IsFact)>,
     clock: Clock,
     pointer: Pointer,
     events: u64,
@@ -106,7 +125,13 @@ impl<S, W: Output> Tee<S, W> {
 
     /// The sink, and a file that begins with what `origin` knows. `name` is what the file is called in its header.
     pub fn with_file(sink: S, origin: &Origin, name: &str, out: W) -> Self {
-        Tee { sink, file: Some(LiveFile::begin(origin, name, out)) }
+        Tee { sink, file: Some(LiveFile::begin(origin, name, out, None)) }
+    }
+
+    /// The sink, a file with all that is needed to understand what happens, and one with the newest of that: two parts of one
+    /// recording.
+    pub fn with_newest(sink: S, origin: &Origin, name: &str, out: W, newest: Newest<W>) -> Self {
+        Tee { sink, file: Some(LiveFile::begin(origin, name, out, Some(newest))) }
     }
 
     /// The sink, and the file, which is still to be [finished](LiveFile::finish).
@@ -131,33 +156,62 @@ impl<S: Sink, W: Output + Send + 'static> Sink for Tee<S, W> {
     }
 }
 
+/// A writer until something goes wrong, which ends it; what was written stays.
+#[derive(Debug)]
+struct Part<W: Output>(Result<Writer<W>, io::Error>);
+
+impl<W: Output> Part<W> {
+    fn attempt(&mut self, write: impl FnOnce(&mut Writer<W>) -> io::Result<()>) {
+        if let Ok(writer) = &mut self.0
+            && let Err(error) = write(writer)
+        {
+            self.0 = Err(error);
+        }
+    }
+
+    /// The size in bytes.
+    fn finish(self, ending: Ending) -> io::Result<u64> {
+        self.0.and_then(|writer| writer.finish(ending))
+    }
+}
+
 impl<W: Output> LiveFile<W> {
-    fn begin(origin: &Origin, name: &str, out: W) -> Self {
+    fn begin(origin: &Origin, name: &str, out: W, newest: Option<Newest<W>>) -> Self {
         let Origin { clock, machine, .. } = origin;
-        let header = FileHeader {
-            base: clock.base,
-            writer: (std::process::id(), 0),
-            pointer: machine.pointer,
-            version: VERSION,
-            os_build: machine.os_build,
-            processors: machine.processors,
-            timer_resolution: 156_250,
-            maximum_size: 0,
-            mode: SEQUENTIAL,
-            cpu_mhz: 0,
-            time_zone: zone(clock.utc_offset.unwrap_or(0)),
-            boot: 0,
-            frequency: clock.frequency,
-            start: clock.base_utc,
-            clock: clock.kind,
-            session: "etwprof".to_owned(),
-            file: name.to_owned(),
+        let header = |mode| {
+            let header = FileHeader {
+                base: clock.base,
+                writer: (std::process::id(), 0),
+                pointer: machine.pointer,
+                version: VERSION,
+                os_build: machine.os_build,
+                processors: machine.processors,
+                timer_resolution: 156_250,
+                maximum_size: 0,
+                mode,
+                cpu_mhz: 0,
+                time_zone: zone(clock.utc_offset.unwrap_or(0)),
+                boot: 0,
+                frequency: clock.frequency,
+                start: clock.base_utc,
+                clock: clock.kind,
+                session: "etwprof".to_owned(),
+                file: name.to_owned(),
+            };
+            header.record()
         };
-        let layout = Layout { buffer_size: BUFFER_SIZE, compress: false, logger: 0, clock: *clock };
+        let layout = |buffer_size| Layout { buffer_size, compress: false, logger: 0, clock: *clock };
         let facts = facts(origin);
         let facts: Vec<&[u8]> = facts.iter().map(Vec::as_slice).collect();
+        let newest = newest.map(|Newest { out, bytes, is_fact }| {
+            let buffers = u32::try_from(bytes / u64::from(RING_BUFFER_SIZE)).unwrap_or(u32::MAX);
+            let buffers = buffers.max(2 * machine.processors);
+            let writer = Writer::ring(out, layout(RING_BUFFER_SIZE), &header(CIRCULAR), &[], buffers);
+            (Part(writer), is_fact)
+        });
         let mut file = LiveFile {
-            writer: Writer::new(out, layout, &header.record(), &facts),
+            file: Part(Writer::new(out, layout(BUFFER_SIZE), &header(SEQUENTIAL), &facts)),
+            newest,
             clock: *clock,
             pointer: machine.pointer,
             events: 0,
@@ -165,22 +219,25 @@ impl<W: Output> LiveFile<W> {
             whole: clock.base,
             inventory: Inventory::default(),
         };
-        file.attempt(|writer| writer.complete(Ending::default()));
+        file.complete(Ending::default());
         file
     }
 
-    /// What went wrong once ends the file, and what was written stays.
-    fn attempt(&mut self, write: impl FnOnce(&mut Writer<W>) -> io::Result<()>) {
-        if let Ok(writer) = &mut self.writer
-            && let Err(error) = write(writer)
-        {
-            self.writer = Err(error);
+    /// Makes files of what there is that can be read.
+    fn complete(&mut self, ending: Ending) {
+        self.file.attempt(|writer| writer.complete(ending));
+        if let Some((newest, _)) = &mut self.newest {
+            newest.attempt(|writer| writer.complete(ending));
         }
     }
 
     fn event(&mut self, event: &Event<'_>) {
         let Some(record) = record_of(event) else { return };
-        self.attempt(|writer| writer.record(event.processor, event.time, &record));
+        let part = match &mut self.newest {
+            Some((newest, is_fact)) if !is_fact(event) => newest,
+            _ => &mut self.file,
+        };
+        part.attempt(|writer| writer.record(event.processor, event.time, &record));
         self.events += 1;
         self.last = self.last.max(event.time);
         // Whoever ends the program, or the machine, finds a file with all but the last second.
@@ -188,7 +245,7 @@ impl<W: Output> LiveFile<W> {
         {
             let end = self.clock.filetime(self.last);
             self.whole = self.last;
-            self.attempt(|writer| writer.complete(Ending { end, ..Ending::default() }));
+            self.complete(Ending { end, ..Ending::default() });
         }
     }
 
@@ -209,7 +266,7 @@ impl<W: Output> LiveFile<W> {
         let list = Listed { pointer: self.pointer, time };
         let merged = Merged { pointer: self.pointer, time };
         // In buffers of their own: they are of another time than what is open.
-        self.attempt(Writer::flush_all);
+        self.file.attempt(Writer::flush_all);
         let processes = inventory.processes.iter().map(|process| list.process(process));
         let threads = inventory.threads.iter().map(|(tid, pid)| list.thread(*pid, *tid));
         let modules = inventory.modules.iter().flat_map(|module| {
@@ -222,10 +279,12 @@ impl<W: Output> LiveFile<W> {
             id.into_iter().flatten().chain([list.image(module, timestamp)]).collect::<Vec<_>>()
         });
         for record in processes.chain(threads).chain(modules) {
-            self.attempt(|writer| writer.record(0, time, &record));
+            self.file.attempt(|writer| writer.record(0, time, &record));
             self.events += 1;
         }
-        Written { size: self.writer.and_then(|writer| writer.finish(ending)), events: self.events }
+        let newest = self.newest.map_or(Ok(0), |(newest, _)| newest.finish(ending));
+        let size = self.file.finish(ending).and_then(|size| Ok(size + newest?));
+        Written { size, events: self.events }
     }
 }
 

@@ -9,6 +9,7 @@ mod copy;
 mod file_header;
 mod live;
 mod records;
+mod ring;
 
 use std::fs::File;
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
@@ -18,13 +19,14 @@ use rustc_hash::FxHashMap;
 pub use compress::Compressor;
 pub use copy::{Copied, Keep, KeepAll, MOST_KINDS, copy};
 pub use file_header::FileHeader;
-pub use live::{LiveFile, Tee, Written, record_of};
+pub use live::{IsFact, LiveFile, Newest, Tee, Written, record_of};
 pub use records::{Classic, Hooked, ImageIdentity, Manifest, Merged};
 
 use crate::clock::{Clock, Ticks};
 
 use super::buffer::HEADER;
 use file_header::Patch;
+use ring::Slots;
 
 /// Bytes of records in all open buffers together, at most.
 const MOST_OPEN: usize = 64 << 20;
@@ -103,6 +105,8 @@ pub struct Writer<W: Output> {
     last: (u64, u16),
     sequence: i64,
     buffers: u32,
+    /// In a file of a bounded size: which places there are for buffers.
+    ring: Option<Slots>,
 }
 
 /// A buffer that is not full: its header's place, and its records.
@@ -130,6 +134,7 @@ impl<W: Output> Writer<W> {
             last: (0, 0),
             sequence: 0,
             buffers: 0,
+            ring: None,
         };
         let mut bytes = vec![0; HEADER];
         for record in std::iter::once(&header).chain(others) {
@@ -138,7 +143,17 @@ impl<W: Output> Writer<W> {
         let saved = bytes.len();
         // Header buffers of merged files are as small as they can be.
         let size = if layout.compress { saved.next_multiple_of(512) } else { writer.stored(saved) };
-        writer.emit(&mut bytes, size, saved, 0, FLUSHED, HEADER_BUFFER, 0)?;
+        let fields = BufferFields { size, saved, processor: 0, flags: FLUSHED, kind: HEADER_BUFFER, date: 0 };
+        writer.append(&mut bytes, &fields)?;
+        Ok(writer)
+    }
+
+    /// Begins a file that has room for so many buffers behind the first: when all are used, the buffer that was filled
+    /// longest ago gives way to the next. Nothing is compressed.
+    pub fn ring(out: W, layout: Layout, header: &[u8], others: &[&[u8]], buffers: u32) -> io::Result<Self> {
+        let layout = Layout { compress: false, ..layout };
+        let mut writer = Writer::new(out, layout, header, others)?;
+        writer.ring = Some(Slots::new(writer.position, layout.buffer_size, buffers));
         Ok(writer)
     }
 
@@ -158,6 +173,12 @@ impl<W: Output> Writer<W> {
         if self.held + needed > MOST_OPEN {
             self.flush_all()?;
         }
+        if self.ring.is_some() {
+            if HEADER + needed > self.layout.buffer_size as usize {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "a record is longer than a buffer"));
+            }
+            self.reserve(processor)?;
+        }
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.resize(HEADER, 0);
@@ -173,20 +194,58 @@ impl<W: Output> Writer<W> {
         self.held = self.held.saturating_sub(bytes.len());
         let saved = bytes.len();
         let date = self.layout.clock.filetime(last);
+        let flags = WIDE_PROCESSOR;
         if self.layout.compress {
             let mut packed = std::mem::take(&mut self.packed);
             packed.clear();
             packed.resize(HEADER, 0);
             self.compressor.compress(bytes.get(HEADER..).unwrap_or_default(), &mut packed);
-            let size = packed.len();
-            let flags = WIDE_PROCESSOR | COMPRESSED;
-            self.emit(&mut packed, size, saved, processor, flags, 0, date)?;
+            let (size, flags) = (packed.len(), flags | COMPRESSED);
+            self.append(&mut packed, &BufferFields { size, saved, processor, flags, kind: 0, date })?;
             self.packed = packed;
         } else {
-            let size = self.stored(saved);
-            self.emit(&mut bytes, size, saved, processor, WIDE_PROCESSOR, 0, date)?;
+            let fields = BufferFields { size: self.stored(saved), saved, processor, flags, kind: 0, date };
+            match self.ring.as_mut().and_then(|ring| ring.close(processor)) {
+                Some(place) => {
+                    self.write_at(place, &mut bytes, &fields, self.sequence)?;
+                    self.sequence = self.sequence.saturating_add(1);
+                }
+                None => self.append(&mut bytes, &fields)?,
+            }
         }
         self.spare.push(bytes);
+        Ok(())
+    }
+
+    /// Finds a place for the buffer of a processor that is to be begun.
+    fn reserve(&mut self, processor: u16) -> io::Result<()> {
+        let Some(ring) = &mut self.ring else { return Ok(()) };
+        let (place, is_new) = ring.open(processor);
+        if is_new {
+            // No hole stays in the file, whatever becomes of this buffer.
+            let size = self.layout.buffer_size as usize;
+            let fields =
+                BufferFields { size, saved: HEADER, processor, flags: WIDE_PROCESSOR, kind: 0, date: 0 };
+            self.write_at(place, &mut vec![0; HEADER], &fields, self.sequence)?;
+            self.position = place + size as u64;
+            self.buffers = self.buffers.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Writes the buffers of a ring that are not full as far as they are, and leaves them open.
+    fn write_open(&mut self) -> io::Result<()> {
+        let mut open: Vec<u16> = self.open.keys().copied().collect();
+        open.sort_unstable();
+        for (sequence, processor) in (self.sequence..).zip(open) {
+            let place = self.ring.as_ref().and_then(|ring| ring.place(processor));
+            let Some((place, Open { bytes, last })) = place.zip(self.open.get(&processor)) else { continue };
+            let (saved, date) = (bytes.len(), self.layout.clock.filetime(*last));
+            let flags = WIDE_PROCESSOR;
+            let fields = BufferFields { size: self.stored(saved), saved, processor, flags, kind: 0, date };
+            let mut bytes = bytes.clone();
+            self.write_at(place, &mut bytes, &fields, sequence)?;
+        }
         Ok(())
     }
 
@@ -217,7 +276,10 @@ impl<W: Output> Writer<W> {
 
     /// Writes what is open, and a header for what is there: a file that ends here can be read. More may follow.
     pub fn complete(&mut self, ending: Ending) -> io::Result<()> {
-        self.flush_all()?;
+        match self.ring {
+            Some(_) => self.write_open()?,
+            None => self.flush_all()?,
+        }
         let (place, header) = &mut self.header;
         Patch {
             buffer_size: self.layout.buffer_size,
@@ -241,27 +303,31 @@ impl<W: Output> Writer<W> {
         saved.next_multiple_of(1024).max(self.layout.buffer_size as usize)
     }
 
-    #[expect(clippy::too_many_arguments)]
-    fn emit(
-        &mut self,
-        bytes: &mut Vec<u8>,
-        size: usize,
-        saved: usize,
-        processor: u16,
-        flags: u16,
-        kind: u16,
-        date: i64,
-    ) -> io::Result<()> {
-        let header = BufferFields { size, saved, date, sequence: self.sequence, processor, flags, kind };
-        if let Some(head) = bytes.first_chunk_mut::<HEADER>() {
-            *head = header.bytes(self.layout.logger);
-        }
-        bytes.resize(size, 0xff);
+    /// Writes a buffer behind the last.
+    fn append(&mut self, bytes: &mut Vec<u8>, fields: &BufferFields) -> io::Result<()> {
+        fields.put(bytes, self.layout.logger, self.sequence);
         self.out.write_all(bytes)?;
-        self.last = (self.position, flags);
-        self.position += size as u64;
+        self.last = (self.position, fields.flags);
+        self.position += fields.size as u64;
         self.sequence = self.sequence.saturating_add(1);
         self.buffers = self.buffers.saturating_add(1);
+        Ok(())
+    }
+
+    /// Writes a buffer to its place.
+    fn write_at(
+        &mut self,
+        place: u64,
+        bytes: &mut Vec<u8>,
+        fields: &BufferFields,
+        sequence: i64,
+    ) -> io::Result<()> {
+        let end = bytes.len();
+        fields.put(bytes, self.layout.logger, sequence);
+        self.out.seek(SeekFrom::Start(place))?;
+        self.out.write_all(bytes)?;
+        bytes.truncate(end);
+        self.last = (place, fields.flags);
         Ok(())
     }
 }
@@ -271,16 +337,23 @@ struct BufferFields {
     size: usize,
     saved: usize,
     date: i64,
-    sequence: i64,
     processor: u16,
     flags: u16,
     kind: u16,
 }
 
 impl BufferFields {
+    /// Puts the header before the records of a buffer, and fills it up.
+    fn put(&self, bytes: &mut Vec<u8>, logger: u16, sequence: i64) {
+        if let Some(head) = bytes.first_chunk_mut::<HEADER>() {
+            *head = self.bytes(logger, sequence);
+        }
+        bytes.resize(self.size, 0xff);
+    }
+
     /// The 72 bytes. CurrentOffset and Offset are where the valid bytes end, as in files of the kernel's own; the state is
     /// 3 (flush). What readers are not to use (counts of references, pointers) is zero.
-    fn bytes(&self, logger: u16) -> [u8; HEADER] {
+    fn bytes(&self, logger: u16, sequence: i64) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         let (size, saved) = (self.size as u32, self.saved as u32);
         let mut put = |at: usize, field: &[u8]| {
@@ -292,7 +365,7 @@ impl BufferFields {
         put(0x04, &saved.to_le_bytes());
         put(0x08, &saved.to_le_bytes());
         put(0x10, &self.date.to_le_bytes());
-        put(0x18, &self.sequence.to_le_bytes());
+        put(0x18, &sequence.to_le_bytes());
         put(0x28, &self.processor.to_le_bytes());
         put(0x2a, &logger.to_le_bytes());
         put(0x2c, &3_u32.to_le_bytes());
