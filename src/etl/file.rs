@@ -77,7 +77,11 @@ impl LogFile {
         let header = read_header(&path, &bytes)?;
         let mut index = Index::new(&path, &bytes, &header);
         index.run();
-        let Index { buffers, damage, mut sequences, logger, .. } = index;
+        let Index { mut buffers, damage, mut sequences, logger, .. } = index;
+        if header.is_circular() {
+            // Of records of one time, those of the earlier buffer come first. The header buffer stays where it is.
+            buffers.sort_by_key(|buffer| (buffer.offset > 0, buffer.sequence));
+        }
         let (gaps, missing) = gaps(&mut sequences);
         let sequence_gaps = gaps.iter().fold(0_u64, |sum, (_, missing)| sum.saturating_add(*missing));
         let empty =

@@ -40,7 +40,15 @@ impl LogHeader {
     pub fn is_compressed(&self) -> bool {
         self.mode & MODE_COMPRESSED != 0
     }
+
+    /// True if new buffers took the places of the oldest.
+    pub fn is_circular(&self) -> bool {
+        self.mode & MODE_CIRCULAR != 0
+    }
 }
+
+/// The bit of LogFileMode for files of a bounded size.
+const MODE_CIRCULAR: u32 = 0x2;
 
 /// The bit of LogFileMode for compressed buffers.
 pub(super) const MODE_COMPRESSED: u32 = 0x0400_0000;

@@ -61,6 +61,7 @@ mod etl {
     mod containers;
     mod data;
     mod live_file;
+    mod ring;
     mod writer;
 }
 
@@ -136,6 +137,7 @@ mod trace {
     mod join;
     mod kept;
     mod lifetimes;
+    mod lookout;
     mod merging;
     mod repair;
     mod slots;

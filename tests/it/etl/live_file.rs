@@ -16,7 +16,7 @@ use crate::support::{data, reading};
 use crate::synth::{START, guid};
 
 /// Takes events and forgets them.
-struct Nobody(u64);
+pub struct Nobody(pub u64);
 
 impl Sink for Nobody {
     fn event(&mut self, _event: &Event<'_>) {
@@ -26,14 +26,14 @@ impl Sink for Nobody {
 
 /// A file that others can look at, with so much room.
 #[derive(Clone)]
-struct Shared(Arc<Mutex<Cursor<Vec<u8>>>>, usize);
+pub struct Shared(Arc<Mutex<Cursor<Vec<u8>>>>, usize);
 
 impl Shared {
-    fn new(room: usize) -> Shared {
+    pub fn new(room: usize) -> Shared {
         Shared(Arc::default(), room)
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().unwrap().get_ref().clone()
     }
 }
@@ -64,10 +64,15 @@ impl Output for Shared {
     }
 }
 
-fn folded(file: &Path) -> Vec<String> {
-    let path = file.to_str().unwrap();
-    let args = ["convert", "-q", "-f", "folded", "--no-symbols", "--addresses", "--raw-names", path];
-    let mut lines: Vec<String> = etwprof(args).success().text().lines().map(str::to_owned).collect();
+pub fn folded(files: &[&Path], more: &[&str]) -> Vec<String> {
+    let files: Vec<&str> = files.iter().map(|file| file.to_str().unwrap()).collect();
+    let args = ["convert", "-q", "-f", "folded", "--no-symbols", "--addresses", "--raw-names"];
+    let mut lines: Vec<String> = etwprof([&args, files.as_slice(), more].concat())
+        .success()
+        .text()
+        .lines()
+        .map(str::to_owned)
+        .collect();
     lines.sort();
     lines
 }
@@ -95,7 +100,7 @@ fn real_events_have_the_same_tree() {
         let bytes = out.bytes();
         assert_eq!(size.unwrap(), bytes.len() as u64);
         std::fs::write(&path, bytes).unwrap();
-        assert_eq!(folded(&path), folded(&whole), "{file}");
+        assert_eq!(folded(&[&path], &[]), folded(&[&whole], &[]), "{file}");
         // The head of the log is the new one's, and facts of the machine stand behind it.
         let read = reading::info(&path);
         assert!(read["events"]["total"].as_u64().unwrap() >= events, "{file}");
