@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The files with checks, by their names in the table.
-const CHECKS: [(&str, &str); 4] = [
+const CHECKS: [(&str, &str); 5] = [
     ("check.py", "tests/standin/check.py"),
+    ("files.py", "tests/standin/files.py"),
     ("check_permissions.py", "tests/standin/check_permissions.py"),
     ("check_clr.py", "tests/standin/check_clr.py"),
     ("check-live-windows", "scripts/check-live-windows"),

@@ -1,6 +1,5 @@
 """Checks of live recording on the stand-in: `check.py FOLDER DATA [NAME]`, from scripts/check-live."""
 
-import argparse
 import json
 import os
 import pty
@@ -16,22 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import checks
-from run import (DATA, DEMO, FOLDER, LIMIT, TRACE_2011, TRACE_2016, TRACE_X64, WINDOWS_RUN, Run, Target, by_process, convert, environment,
-                 expect, merged, program, running, same, total, wine, without_ids)
+import files
+from run import (ALL, DATA, DEMO, FOLDER, LIMIT, LIVE, TRACE_2011, TRACE_2016, TRACE_X64, WINDOWS_RUN, Run, Target, by_process, convert, environment,
+                 expect, merged, program, real, running, same, total, wine, without_ids)
 
 ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
-LIVE = ["--no-symbols", "-f", "folded"]
-ALL = ["--all", "--duration", "500ms", *LIVE]
 CLOCKS = (10_000_000, 24_000_000, 2_143_632)
 
 
 # The tree
-
-
-def real(check):
-    """Marks a check that plays real recordings."""
-    check.real = True
-    return check
 
 
 # B-sample-stacks, B-raw-times.
@@ -244,44 +236,6 @@ def waits_are_those_of_the_file():
     expect("no context switches arrived" in run.err and total(run.out.splitlines()) > 1000, run.err)
     run = Run("--all", "--waits", "--duration", "500ms", "-o", "x.svg")
     expect(run.code == 2 and "--waits" in run.err, run.err)
-
-
-# B-sample-stacks, B-switch-flags.
-@real
-def a_file_has_what_the_profile_shows():
-    recorded = program("recorded.etl")
-    # Beside a profile.
-    run = Run(*ALL, "--whole-system", "--record-to", wine(recorded), trace=TRACE_2016).clean()
-    expect(run.code == 0, run.err)
-    same(run, convert(recorded), "the file beside the profile")
-    # Of one program, without a profile: its tree, in a small part of the size.
-    run = Run("record", "--name", "powerpnt.exe", "--duration", "500ms", "-o", wine(recorded), trace=TRACE_2011).clean()
-    expect(run.code == 0 and re.search(r"recorded.etl has .*iB, of .*iB", run.err) and not run.out, f"{run.out} {run.err}")
-    saved = program("saved-record.etl")
-    run = Run(*ALL, trace=TRACE_2011, save=wine(saved)).clean()
-    same(argparse.Namespace(out="\n".join(convert(recorded)), err=""), convert(saved, "--name", "powerpnt.exe"), "a program's file")
-    expect(os.path.getsize(recorded) < os.path.getsize(saved) / 2, "it is smaller")
-    # With waits, of the whole system.
-    run = Run("record", "--all", "--waits", "--duration", "500ms", "-o", wine(recorded), trace=TRACE_2011).clean()
-    expect(run.code == 0, run.err)
-    def switches(trace):
-        done = subprocess.run([WINDOWS_RUN, program("etwprof.exe"), "threads", wine(trace), "--json", "-n", "0"], text=True,
-                              capture_output=True, timeout=LIMIT)
-        expect(done.returncode == 0, done.stderr)
-        return sum(row["switches"] for row in json.loads(done.stdout)["threads"])
-    expect(switches(recorded) == 15546, "switches of the recording")
-    expect(not os.path.exists(recorded + ".part"), "nothing is left beside it")
-    os.unlink(recorded)
-    os.unlink(saved)
-    # What a run that was cut short has left is not lost.
-    open(recorded + ".part", "w").close()
-    run = Run("record", "--all", "--duration", "500ms", "-o", wine(recorded))
-    expect(run.code == 2 and "cut short" in run.err and os.path.exists(recorded + ".part"), run.err)
-    os.unlink(recorded + ".part")
-    run = Run("record", "--all", "--duration", "500ms")
-    expect(run.code == 2 and "-o:" in run.err, run.err)
-    run = Run("record", "--all", "--duration", "500ms", "-o", "Z:\\nowhere\\x.etl")
-    expect(run.code == 1 and "cannot write" in run.err and not run.find("StartTraceW"), run.err)
 
 
 def few_net_programs_list_precompiled_code_twice():
@@ -1054,7 +1008,7 @@ CHECKS = [
     a_program_has_our_input_and_output,
     calls_come_in_the_right_order,
     waits_are_those_of_the_file,
-    a_file_has_what_the_profile_shows,
+    *files.CHECKS,
     few_net_programs_list_precompiled_code_twice,
     samples_wait_for_the_lists_of_net_programs,
     programs_of_a_name_are_a_filter,

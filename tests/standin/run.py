@@ -19,6 +19,14 @@ TRACE_2011 = DATA + "/etl/xperf/slow-ppt.etl"
 TRACE_X64 = DATA + "/etl/perfview/net.4.5.2.x64.etl"
 # Of one run, on a busy machine.
 LIMIT = 180
+LIVE = ["--no-symbols", "-f", "folded"]
+ALL = ["--all", "--duration", "500ms", *LIVE]
+
+
+def real(check):
+    """Marks a check that plays real recordings."""
+    check.real = True
+    return check
 
 
 def wine(path):

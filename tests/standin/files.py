@@ -1,0 +1,104 @@
+"""Checks of the .etl files that live recordings write, and of what ends a recording by itself."""
+
+import json
+import os
+import re
+import subprocess
+import threading
+from types import SimpleNamespace
+
+from run import (ALL, LIMIT, TRACE_2011, TRACE_2016, WINDOWS_RUN, Run, Target, convert, expect, program, real, same, total, wine)
+
+
+# B-sample-stacks, B-switch-flags.
+@real
+def a_file_has_what_the_profile_shows():
+    recorded = program("recorded.etl")
+    # Beside a profile.
+    run = Run(*ALL, "--whole-system", "--record-to", wine(recorded), trace=TRACE_2016).clean()
+    expect(run.code == 0, run.err)
+    same(run, convert(recorded), "the file beside the profile")
+    # Of one program, without a profile: its tree, in a small part of the size.
+    run = Run("record", "--name", "powerpnt.exe", "--duration", "500ms", "-o", wine(recorded), trace=TRACE_2011).clean()
+    expect(run.code == 0 and re.search(r"recorded.etl has .*iB, of .*iB", run.err) and not run.out, f"{run.out} {run.err}")
+    saved = program("saved-record.etl")
+    run = Run(*ALL, trace=TRACE_2011, save=wine(saved)).clean()
+    same(SimpleNamespace(out="\n".join(convert(recorded)), err=""), convert(saved, "--name", "powerpnt.exe"), "a program's file")
+    expect(os.path.getsize(recorded) < os.path.getsize(saved) / 2, "it is smaller")
+    # With waits, of the whole system.
+    run = Run("record", "--all", "--waits", "--duration", "500ms", "-o", wine(recorded), trace=TRACE_2011).clean()
+    expect(run.code == 0, run.err)
+    def switches(trace):
+        done = subprocess.run([WINDOWS_RUN, program("etwprof.exe"), "threads", wine(trace), "--json", "-n", "0"], text=True,
+                              capture_output=True, timeout=LIMIT)
+        expect(done.returncode == 0, done.stderr)
+        return sum(row["switches"] for row in json.loads(done.stdout)["threads"])
+    expect(switches(recorded) == 15546, "switches of the recording")
+    expect(not os.path.exists(recorded + ".part"), "nothing is left beside it")
+    os.unlink(recorded)
+    os.unlink(saved)
+    # What a run that was cut short has left is not lost.
+    open(recorded + ".part", "w").close()
+    run = Run("record", "--all", "--duration", "500ms", "-o", wine(recorded))
+    expect(run.code == 2 and "cut short" in run.err and os.path.exists(recorded + ".part"), run.err)
+    os.unlink(recorded + ".part")
+    run = Run("record", "--all", "--duration", "500ms")
+    expect(run.code == 2 and "-o:" in run.err, run.err)
+    run = Run("record", "--all", "--duration", "500ms", "-o", "Z:\\nowhere\\x.etl")
+    expect(run.code == 1 and "cannot write" in run.err and not run.find("StartTraceW"), run.err)
+
+
+@real
+def a_ring_keeps_the_newest():
+    recorded, whole = program("ring.etl"), program("not-a-ring.etl")
+    Run("record", "--all", "--duration", "500ms", "--whole-system", "-o", wine(whole), trace=TRACE_2011).clean()
+    options = ["record", "--all", "--duration", "500ms", "-o", wine(recorded)]
+    run = Run(*options, "--ring", "1M", trace=TRACE_2011).clean()
+    expect(run.code == 0 and "ring.etl has" in run.err, run.err)
+    expect(sorted(os.listdir(os.path.dirname(recorded))).count("ring.etl") == 1, "a file")
+    expect(not [name for name in os.listdir(os.path.dirname(recorded)) if name.startswith("ring.etl.")], "nothing beside it")
+    expect(os.path.getsize(recorded) < os.path.getsize(whole), f"{os.path.getsize(recorded)} of {os.path.getsize(whole)}")
+    kept, all_of_it = convert(recorded), convert(whole)
+    expect(0 < total(kept) < total(all_of_it) / 2, f"{total(kept)} of {total(all_of_it)} samples")
+    # Stacks have the names that they have in the whole; those of its first moments may have lost a part.
+    known = set(line.rsplit(" ", 1)[0] for line in all_of_it)
+    unknown = [line for line in kept if line.rsplit(" ", 1)[0] not in known]
+    expect(total(unknown) * 100 < total(kept), f"{unknown[:3]}")
+    # A ring that has room for all has all; and compressed it is smaller and says the same.
+    run = Run(*options, "--ring", "1G", "--compress", trace=TRACE_2011).clean()
+    same(SimpleNamespace(out="\n".join(convert(recorded)), err=run.err), all_of_it, "a large ring")
+    expect(os.path.getsize(recorded) * 2 < os.path.getsize(whole), "compressed")
+    run = Run(*ALL, "--ring", "1M")
+    expect(run.code == 2 and "--record-to" in run.err, run.err)
+
+
+@real
+def a_recording_ends_when_something_happens():
+    def stops(condition, trace, *words, options=("--all",)):
+        run = Run(*options, "--duration", "60s", "--no-symbols", "-f", "folded", "--stop-when", condition, trace=trace).clean()
+        expect(run.code == 0 and run.seconds < 50, f"{condition}: {run.seconds} s, {run.err}")
+        expect(re.search("stopped: " + ".*".join(words), run.err), f"{condition}: {run.err}")
+        return run
+    # 8.7 ms is the longest pause of the recording.
+    stops("gc:8ms", TRACE_2016, "8.7 ms for a collection")
+    stops("exit:test.exe", TRACE_2016, r"test\.exe \(1980\) ended with exit code")
+    stops("exit:1980", TRACE_2016, r"test\.exe \(1980\) ended")
+    stops("cpu:1%", TRACE_2016, "all processes used", "CPUs")
+    flag = program("stop.flag")
+    timer = threading.Timer(3, lambda: open(flag, "w").close())
+    timer.start()
+    run = stops("file:" + wine(flag), TRACE_2016, "stop.flag is there")
+    expect(run.seconds > 2, f"{run.seconds} s")
+    timer.join()
+    os.unlink(flag)
+    # What does not happen does not end it, nor does a pause of another process.
+    run = Run(*ALL, "--stop-when", "gc:9s", "--stop-when", "exit:nobody.exe", trace=TRACE_2016).clean()
+    expect(run.code == 0 and "stopped:" not in run.err, run.err)
+    with Target(60) as target:
+        run = Run("--pid", target.pid, "--duration", "2s", "--no-symbols", "-f", "folded", "--stop-when", "gc:8ms", trace=TRACE_2016)
+        expect("stopped:" not in run.clean().err, run.err)
+    run = Run(*ALL, "--stop-when", "disk:1")
+    expect(run.code == 2 and "expected cpu:80%" in run.err, run.err)
+
+
+CHECKS = [a_file_has_what_the_profile_shows, a_ring_keeps_the_newest, a_recording_ends_when_something_happens]
