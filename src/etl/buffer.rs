@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | 0x00 | u32 | BufferSize: bytes in the file; compressed buffers take any odd number |
 //! | 0x04 | u32 | SavedOffset: valid bytes with the header; for compressed buffers after decompression |
+//! | 0x10 | i64 | TimeStamp: when it was flushed, FILETIME |
 //! | 0x18 | i64 | SequenceNumber: counts the buffers of all processors; a gap is a lost buffer |
 //! | 0x28 | u16 | processor: 11 bits with flag 0x20, else the low byte only |
 //! | 0x2A | u16 | LoggerId |
@@ -29,6 +30,19 @@ pub(super) const LARGEST: u32 = 16 << 20;
 const FLAG_WIDE_PROCESSOR: u16 = 0x20;
 const FLAG_COMPRESSED: u16 = 0x40;
 
+const FLAGS_LOST: u16 = 0x02 | 0x04;
+
+/// What a buffer's header says beside where its records are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    /// When it was flushed, FILETIME.
+    pub(super) flushed: i64,
+    /// Flags of lost events and buffers.
+    pub(super) lost: u16,
+    /// BufferType.
+    pub(super) kind: u16,
+}
+
 /// A buffer header's fields that a reader needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BufferHeader {
@@ -36,6 +50,7 @@ pub(super) struct BufferHeader {
     pub(super) size: u32,
     /// Valid bytes after decompression, header included.
     pub(super) saved: u32,
+    pub(super) flushed: i64,
     pub(super) sequence: i64,
     pub(super) processor: u16,
     pub(super) logger: u16,
@@ -48,7 +63,8 @@ impl BufferHeader {
     pub(super) fn read(bytes: &[u8]) -> Option<BufferHeader> {
         let mut reader = Reader::new(bytes.get(..HEADER)?);
         let (size, saved) = (reader.u32()?, reader.u32()?);
-        reader.skip(0x10)?;
+        reader.skip(8)?;
+        let flushed = reader.i64()?;
         let sequence = reader.i64()?;
         reader.skip(8)?;
         let processor = reader.u16()?;
@@ -59,7 +75,12 @@ impl BufferHeader {
         let saved = if saved == 0 { offset } else { saved };
         // Without the flag the second byte is an alignment value (header buffers of merged files).
         let processor = processor & if flags & FLAG_WIDE_PROCESSOR != 0 { 0x07ff } else { 0x00ff };
-        Some(BufferHeader { size, saved, sequence, processor, logger, flags, kind })
+        Some(BufferHeader { size, saved, flushed, sequence, processor, logger, flags, kind })
+    }
+
+    /// What is to be kept of it when its records are written to another file.
+    pub(super) fn marks(&self) -> Marks {
+        Marks { flushed: self.flushed, lost: self.flags & FLAGS_LOST, kind: self.kind }
     }
 
     pub(super) fn compressed(&self) -> bool {

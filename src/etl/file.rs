@@ -11,7 +11,7 @@ use crate::guids::EVENT_TRACE;
 use crate::mmap::Mapped;
 use crate::origin::Missing;
 
-use super::buffer::{self, BufferHeader, Cursor};
+use super::buffer::{self, BufferHeader, Cursor, Marks};
 use super::error::{Damage, DamageKind, EtlError};
 use super::header::{self, LogHeader};
 use super::{record, xpress};
@@ -69,6 +69,7 @@ pub(super) struct Buffer {
     pub(super) first: Ticks,
     /// Its number among all buffers of the session.
     pub(super) sequence: i64,
+    pub(super) marks: Marks,
 }
 
 impl LogFile {
@@ -326,6 +327,7 @@ impl<'a> Index<'a> {
             compressed: header.compressed(),
             first: Ticks(0),
             sequence: header.sequence,
+            marks: header.marks(),
         };
         self.logger = Some(header.logger);
         self.compressed |= header.compressed();

@@ -11,7 +11,7 @@ use crate::cli::time;
 
 /// A condition of `--stop-when`.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(windows), expect(dead_code, reason = "only recording asks for it"))]
+#[cfg_attr(not(any(windows, test)), expect(dead_code, reason = "only recording asks for it"))]
 pub(crate) enum StopWhen {
     /// The targets use so much of all processors, in percent.
     Cpu(f64),

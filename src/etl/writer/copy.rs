@@ -177,7 +177,7 @@ fn whole(
                 writer.record(entry.processor, cursor.time(), cursor.bytes(bytes))?;
                 copied.events_in += 1;
             }
-            writer.flush(entry.processor)?;
+            writer.flush_as(entry.processor, entry.marks)?;
         }
         damage.extend(end_damage(file, entry, bytes, end));
         read += entry.stored as u64;

@@ -14,7 +14,7 @@ use crate::guids::{self, EVENT_TRACE, IMAGE, PERF_INFO, PROCESS, SYSTEM_CONFIG, 
 use crate::origin::Origin;
 use crate::sink::{Inventory, Loaded, Running, Sink};
 
-use super::records::{Classic, Hooked, ImageIdentity, Manifest, Merged};
+use super::records::{Classic, Hooked, ImageIdentity, Manifest, Merged, Message};
 use super::{Ending, FileHeader, Layout, Output, Writer};
 
 /// Longer records are none.
@@ -30,8 +30,8 @@ const CIRCULAR: u32 = 2;
 /// Windows 10 writes this version.
 const VERSION: [u8; 4] = [10, 0, 1, 5];
 
-/// The record of an event, without its level, keyword, task and activity; `None` for the head of a log, for messages of
-/// WPP, and for what no record has room for.
+/// The record of an event, without its level, keyword, task and activity; `None` for the head of a log, and for what
+/// no record has room for.
 pub fn record_of(event: &Event<'_>) -> Option<Vec<u8>> {
     let Event { time, provider, opcode, version, pointer, pid, tid, items, payload, .. } = *event;
     if payload.len() + items.len() + 80 > LONGEST {
@@ -69,7 +69,10 @@ pub fn record_of(event: &Event<'_>) -> Option<Vec<u8>> {
             };
             Some(manifest.record_with(items, payload))
         }
-        (Kind::Message(_) | Kind::Unknown(_), _) => None,
+        (Kind::Message(number), _) => {
+            Some(Message { provider, number, pointer, writer: (pid, tid), time }.record(payload))
+        }
+        (Kind::Unknown(_), _) => None,
     }
 }
 

@@ -20,11 +20,11 @@ pub use compress::Compressor;
 pub use copy::{Copied, Keep, KeepAll, MOST_KINDS, copy};
 pub use file_header::FileHeader;
 pub use live::{IsFact, LiveFile, Newest, Tee, Written, record_of};
-pub use records::{Classic, Hooked, ImageIdentity, Manifest, Merged};
+pub use records::{Classic, Hooked, ImageIdentity, Manifest, Merged, Message};
 
 use crate::clock::{Clock, Ticks};
 
-use super::buffer::HEADER;
+use super::buffer::{HEADER, Marks};
 use file_header::Patch;
 use ring::Slots;
 
@@ -190,21 +190,28 @@ impl<W: Output> Writer<W> {
 
     /// Writes the open buffer of a processor, if it has one.
     pub fn flush(&mut self, processor: u16) -> io::Result<()> {
-        let Some(Open { mut bytes, last }) = self.open.remove(&processor) else { return Ok(()) };
+        let Some(Open { last, .. }) = self.open.get(&processor) else { return Ok(()) };
+        let flushed = self.layout.clock.filetime(*last);
+        self.flush_as(processor, Marks { flushed, ..Marks::default() })
+    }
+
+    /// The same, with the marks of the buffer that its records came from.
+    fn flush_as(&mut self, processor: u16, marks: Marks) -> io::Result<()> {
+        let Some(Open { mut bytes, .. }) = self.open.remove(&processor) else { return Ok(()) };
         self.held = self.held.saturating_sub(bytes.len());
         let saved = bytes.len();
-        let date = self.layout.clock.filetime(last);
-        let flags = WIDE_PROCESSOR;
+        let Marks { flushed: date, lost, kind } = marks;
+        let flags = WIDE_PROCESSOR | lost;
         if self.layout.compress {
             let mut packed = std::mem::take(&mut self.packed);
             packed.clear();
             packed.resize(HEADER, 0);
             self.compressor.compress(bytes.get(HEADER..).unwrap_or_default(), &mut packed);
             let (size, flags) = (packed.len(), flags | COMPRESSED);
-            self.append(&mut packed, &BufferFields { size, saved, processor, flags, kind: 0, date })?;
+            self.append(&mut packed, &BufferFields { size, saved, processor, flags, kind, date })?;
             self.packed = packed;
         } else {
-            let fields = BufferFields { size: self.stored(saved), saved, processor, flags, kind: 0, date };
+            let fields = BufferFields { size: self.stored(saved), saved, processor, flags, kind, date };
             match self.ring.as_mut().and_then(|ring| ring.close(processor)) {
                 Some(place) => {
                     self.write_at(place, &mut bytes, &fields, self.sequence)?;

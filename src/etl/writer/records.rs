@@ -7,6 +7,8 @@ use crate::guids::{IMAGE_ID, SYS_CONFIG};
 
 /// Bit 7 marks a record, bit 6 an event.
 const MARKER: u8 = 0xC0;
+/// What stands in its place in messages of WPP.
+const MESSAGE: u8 = 0x90;
 
 /// A record of the kernel's, named by a group and an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,14 +86,59 @@ pub struct Classic {
 impl Classic {
     /// The record with this payload; CPU times are 0.
     pub fn record(&self, payload: &[u8]) -> Vec<u8> {
-        let kind = if self.pointer == Pointer::Bits32 { 0x0A } else { 0x14 };
-        let [a, b] = size_field(48 + payload.len());
+        self.headed([0x0A, 0x14], &[], payload)
+    }
+
+    /// The record of an instance of something, and the instance and class of what that is a part of: with an INSTANCE header.
+    pub fn instance(&self, instance: u32, parent: (u32, Guid), payload: &[u8]) -> Vec<u8> {
+        let mut ids = [instance, parent.0].map(u32::to_le_bytes).concat();
+        ids.extend_from_slice(&parent.1.to_bytes());
+        self.headed([0x0B, 0x15], &ids, payload)
+    }
+
+    fn headed(&self, kinds: [u8; 2], ids: &[u8], payload: &[u8]) -> Vec<u8> {
+        let [narrow, wide] = kinds;
+        let kind = if self.pointer == Pointer::Bits32 { narrow } else { wide };
+        let [a, b] = size_field(48 + ids.len() + payload.len());
         let [c, d] = self.version.to_le_bytes();
         let mut record = vec![a, b, kind, MARKER, self.opcode, self.level, c, d];
         push_ids(&mut record, self.writer.0, self.writer.1);
         record.extend_from_slice(&self.time.0.to_le_bytes());
         record.extend_from_slice(&self.task.to_bytes());
         record.extend_from_slice(&[0; 8]);
+        record.extend_from_slice(ids);
+        record.extend_from_slice(payload);
+        record
+    }
+}
+
+/// A message of WPP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The message GUID.
+    pub provider: Guid,
+    /// The number of the message.
+    pub number: u16,
+    /// The width of pointers in the payload.
+    pub pointer: Pointer,
+    /// The process and the thread that wrote it.
+    pub writer: (u32, u32),
+    /// When it was written.
+    pub time: Ticks,
+}
+
+impl Message {
+    /// The record with this payload: with a GUID (0x2), the time (0x8) of the log's clock (0x10), and the writer (0x20).
+    pub fn record(&self, payload: &[u8]) -> Vec<u8> {
+        let narrow = if self.pointer == Pointer::Bits32 { 0x80_u16 } else { 0 };
+        let options = 0x2 | 0x8 | 0x10 | 0x20 | narrow;
+        let [a, b] = size_field(40 + payload.len());
+        let mut record = vec![a, b, 0, MESSAGE];
+        record.extend_from_slice(&self.number.to_le_bytes());
+        record.extend_from_slice(&options.to_le_bytes());
+        record.extend_from_slice(&self.provider.to_bytes());
+        record.extend_from_slice(&self.time.0.to_le_bytes());
+        push_ids(&mut record, self.writer.0, self.writer.1);
         record.extend_from_slice(payload);
         record
     }

@@ -63,7 +63,11 @@ fn is_suffix(kept: &BTreeMap<u16, Vec<Said>>, all: &BTreeMap<u16, Vec<Said>>) {
         let all = &all[all.len() - kept.len().min(all.len())..];
         let other = kept.iter().zip(all).position(|(kept, all)| kept != all);
         let other = other.map(|at| (at, &kept[at], &all[at]));
-        assert!(other.is_none() && kept.len() == all.len(), "processor {processor}: {other:?} of {}", kept.len());
+        assert!(
+            other.is_none() && kept.len() == all.len(),
+            "processor {processor}: {other:?} of {}",
+            kept.len()
+        );
     }
 }
 

@@ -1,13 +1,14 @@
 //! What is written is read again: records of fields, whole recordings, damaged ones.
 
+use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::num::NonZeroUsize;
 
 use etwprof::clock::{ClockKind, Ticks};
 use etwprof::debug_id::DebugId;
 use etwprof::etl::writer::{
-    Classic, Copied, Ending, FileHeader, Hooked, ImageIdentity, KeepAll, Layout, Manifest, Merged, Writer,
-    copy,
+    Classic, Copied, Ending, FileHeader, Hooked, ImageIdentity, KeepAll, Layout, Manifest, Merged, Message,
+    Writer, copy,
 };
 use etwprof::etl::{LogHeader, Reading, Recording};
 use etwprof::event::{Event, Kind, Pointer};
@@ -84,6 +85,53 @@ fn every_real_recording_comes_back() {
     for file in data::traces() {
         comes_back(&Recording::open(&[&file]).unwrap(), &file.display().to_string());
     }
+}
+
+/// What the headers of buffers with records say, but for sizes and places, by offsets from the facts: flush time, processor,
+/// logger, the flags of losses, type.
+fn marks(file: &[u8]) -> Vec<[u64; 5]> {
+    let number = |at: usize, width: usize| {
+        file[at..at + width].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    };
+    let (mut at, mut all) = (0, Vec::new());
+    while at < file.len() {
+        // Of the header buffer only the records are kept.
+        if at > 0 && number(at + 4, 4) > 72 {
+            let flags = number(at + 0x34, 2);
+            let wide = if flags & 0x20 != 0 { 0x7ff } else { 0xff };
+            let processor = number(at + 0x28, 2) & wide;
+            all.push([
+                number(at + 0x10, 8),
+                processor,
+                number(at + 0x2a, 2),
+                flags & 6,
+                number(at + 0x36, 2),
+            ]);
+        }
+        at += number(at, 4) as usize;
+    }
+    // Circular files are written in the order of their buffers' numbers, which is not that of their places.
+    all.sort_unstable();
+    all
+}
+
+#[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
+fn buffers_keep_what_their_headers_say() {
+    let (mut kinds, mut flags) = (BTreeSet::new(), BTreeSet::new());
+    for file in data::traces() {
+        let recording = Recording::open(&[&file]).unwrap();
+        let before = marks(&std::fs::read(&file).unwrap());
+        for compress in [false, true] {
+            let mut out = Cursor::new(Vec::new());
+            copy(&recording, &KeepAll, compress, NonZeroUsize::MIN, &mut |_| (), &mut out).unwrap();
+            assert!(marks(out.get_ref()) == before, "{}, compressed {compress}", file.display());
+        }
+        flags.extend(before.iter().map(|row| row[3]));
+        kinds.extend(before.iter().map(|row| row[4]));
+    }
+    println!("types {kinds:?}, flags {flags:?}");
+    assert!(kinds.len() > 1, "{kinds:?}");
 }
 
 #[test]
@@ -176,6 +224,7 @@ fn records_of_fields_are_read_as_such() {
             let hooked = Hooked { group: 0x0F, opcode: 46, version: 2, pointer, time };
             let classic =
                 Classic { task: IMAGE, opcode: 3, level: 0, version: 2, pointer, writer: (40, 41), time };
+            let message = Message { provider: CLR, number: 12, pointer, writer: (40, 41), time };
             let manifest = Manifest {
                 provider: CLR,
                 id: 143,
@@ -195,6 +244,8 @@ fn records_of_fields_are_read_as_such() {
                 hooked.system(40, 41, &[2; 20]),
                 hooked.compact(40, 41, &[3; 7]),
                 classic.record(&[4; 9]),
+                classic.instance(70, (71, CLR), &[9; 5]),
+                message.record(&[10; 6]),
                 manifest.record(&[], &[5; 3]),
                 manifest.record(&[(10, &[1; 8]), (6, &[2; 24])], &[6; 11]),
             ];
@@ -242,12 +293,14 @@ fn records_of_fields_are_read_as_such() {
                 row(PERF_INFO, Kind::Classic, 300, 40, vec![2; 20]),
                 row(PERF_INFO, Kind::Classic, 300, 40, vec![3; 7]),
                 row(IMAGE, Kind::Classic, 300, 40, vec![4; 9]),
+                row(IMAGE, Kind::Classic, 300, 40, vec![9; 5]),
+                row(CLR, Kind::Message(12), 300, 40, vec![10; 6]),
                 row(CLR, Kind::Manifest(143), 300, 40, vec![5; 3]),
                 row(CLR, Kind::Manifest(143), 300, 40, vec![6; 11]),
                 row(PERF_INFO, Kind::Classic, 1, none, vec![7; 60_000]),
                 row(PERF_INFO, Kind::Classic, 2, none, vec![8; 16]),
             ];
-            expected[5].5 = vec![(10, vec![1; 8]), (6, vec![2; 24])];
+            expected[7].5 = vec![(10, vec![1; 8]), (6, vec![2; 24])];
             assert!(events[1..] == expected, "{pointer:?}, compressed {compress}");
         }
     }
