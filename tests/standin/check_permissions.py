@@ -84,6 +84,10 @@ class Run:
                        STANDIN_RIGHTS=wine(rights), STANDIN_NAMES=NAMES)
             env.update({"STANDIN_" + key.upper(): str(value) for key, value in settings.items()})
             self.code, self.out, self.err = run_raw(os.path.join(FOLDER, "etwprof.exe"), *args, env=env)
+            if not os.path.exists(log):
+                # On a busy machine Wine once ended before the program began, which writes its log at once.
+                print(f"once more, for Wine did not start {' '.join(args)}: {self.code}, {self.err}", flush=True)
+                self.code, self.out, self.err = run_raw(os.path.join(FOLDER, "etwprof.exe"), *args, env=env)
             with open(log) as lines:
                 self.calls = [json.loads(line) for line in lines]
             # All that is stored about rights, and of etwprof's own keys also the empty ones.
