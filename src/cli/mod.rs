@@ -133,7 +133,7 @@ fn dispatch(args: Args) -> anyhow::Result<()> {
         Some(Command::Events(events)) => events::run(&events, quiet),
         Some(Command::Record(live)) => live::record(&live, quiet),
         Some(Command::Trim(trim)) => trim::run(&trim, quiet),
-        Some(Command::Counters(counters)) => counters::run(&counters),
+        Some(Command::Counters(counters)) => counters::run(&counters, quiet),
         Some(Command::Symbols(symbols)) => symbols::run(&symbols, quiet),
         Some(Command::Symbolize(symbolize)) => symbolize::run(&symbolize, quiet),
         Some(Command::Grant(grant)) => permissions::grant(&grant),

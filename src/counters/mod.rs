@@ -6,14 +6,19 @@
 //! counters as perfmon spells them, [`readings`] gives their values, and a [`Dump`] keeps blocks with their names in a
 //! file that any system reads.
 //!
+//! .NET programs have counters of their own, which their runtimes send to whoever asks ([`runtime`]), as a stream of events
+//! ([`nettrace`]).
+//!
 //! Blocks come from DLLs of many vendors: every length is checked before it is used.
 
 mod block;
 mod dump;
 mod kind;
 mod names;
+pub mod nettrace;
 mod path;
 mod reading;
+pub mod runtime;
 
 pub use block::{Block, BlockError, Clocks, Definition, Instance, Object};
 pub use dump::{Dump, DumpError};

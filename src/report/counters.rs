@@ -175,6 +175,29 @@ pub fn write_csv(out: &mut impl Write, counters: &Counters) -> io::Result<()> {
     csv.finish()
 }
 
+/// Writes the same lines as moments come.
+#[derive(Debug)]
+pub struct CsvLines<W: Write>(Csv<W>);
+
+impl<W: Write> CsvLines<W> {
+    /// Writes the head.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn begin(out: W) -> io::Result<Self> {
+        csv_head(out).map(CsvLines)
+    }
+
+    /// Writes the lines of a moment, so that whoever reads them has them now.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn write(&mut self, moment: &Moment) -> io::Result<()> {
+        csv_rows(&mut self.0, moment)?;
+        self.0.flush()
+    }
+}
+
 fn csv_head<W: Write>(out: W) -> io::Result<Csv<W>> {
     Csv::new(out, &["utc", "seconds", "object", "instance", "counter", "value", "unit", "why"])
 }
@@ -280,6 +303,53 @@ pub fn write_available_csv(out: &mut impl Write, available: &Available) -> io::R
 /// Those of `out`.
 pub fn write_available_json(out: &mut impl Write, available: &Available) -> io::Result<()> {
     json(out, available)
+}
+
+/// A .NET process whose counters can be read.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listening {
+    /// Its id.
+    pub pid: u32,
+    /// What it is called. It comes from outside, and may hold anything.
+    pub process: String,
+}
+
+/// Writes the processes whose counters can be read.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_listening(
+    out: &mut impl Write,
+    processes: &[Listening],
+    width: Option<usize>,
+) -> io::Result<()> {
+    let mut grid = Grid::new(["pid"], ".NET process").cut_at_the_end();
+    for Listening { pid, process } in processes {
+        grid.row([pid.to_string()], 0, one_line(process));
+    }
+    grid.write(out, width)
+}
+
+/// Writes them as CSV.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_listening_csv(out: &mut impl Write, processes: &[Listening]) -> io::Result<()> {
+    let mut csv = Csv::new(out, &["pid", "process"])?;
+    processes.iter().try_for_each(|one| csv.row(&(one.pid, &one.process)))?;
+    csv.finish()
+}
+
+/// Writes them as JSON: `processes[]` with `pid` and `process`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_listening_json(out: &mut impl Write, processes: &[Listening]) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct All<'a> {
+        processes: &'a [Listening],
+    }
+    json(out, &All { processes })
 }
 
 #[cfg(test)]

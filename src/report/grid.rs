@@ -93,6 +93,7 @@ fn bar(size: i64, greatest: i64) -> String {
 }
 
 /// Rows of CSV behind a head. There may be none.
+#[derive(Debug)]
 pub(super) struct Csv<W: Write>(csv::Writer<W>);
 
 impl<W: Write> Csv<W> {
@@ -106,6 +107,11 @@ impl<W: Write> Csv<W> {
     /// Writes a row: the fields of `row`, in their order.
     pub(super) fn row(&mut self, row: &impl Serialize) -> io::Result<()> {
         self.0.serialize(row).map_err(cause)
+    }
+
+    /// Hands on what has been written.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 
     /// Writes what is left.

@@ -1,15 +1,26 @@
 //! The arguments of `counters`.
 
+use std::num::NonZeroU64;
+use std::time::Duration;
+
 use clap::Args;
+use etwprof::profile::Matcher;
+
+use super::shared;
+use crate::cli::time;
 
 const EXAMPLES: &str = r"Examples:
+  etwprof counters                                        .NET processes to read
+  etwprof counters --pid 4711                             one of them, each second
+  etwprof counters --name web --every 5s --csv            for a table elsewhere
+  etwprof counters --pid 4711 'System.Runtime\gc-heap-size' --count 10
   etwprof counters day.counters                           what is in a file
   etwprof counters a.counters b.counters 'Memory\*'       values between two
   etwprof counters day.counters 'Process(*)\Working Set'  one of each process
 
 A counter is Object\Counter or Object(Instance)\Counter, as perfmon spells it; *
 stands for any instance or part of its name, and for all counters. Numbers may
-stand for names: '238(_Total)\6'.";
+stand for names: '238(_Total)\6'. Of a .NET process it is Provider\counter.";
 
 /// Counters, and where they come from.
 #[derive(Debug, Args)]
@@ -18,8 +29,26 @@ pub(crate) struct Counters {
     /// Files of saved counters, and the counters to show; without a counter, the list of what is there
     ///
     /// Rates need two samples: two files, or one file with several. Samples are put in order of time.
-    #[arg(value_name = "FILE|COUNTER", required = true)]
+    #[arg(value_name = "FILE|COUNTER")]
     pub(crate) what: Vec<String>,
+
+    /// Read the counters of this .NET process, as it runs
+    ///
+    /// Without a counter, those of System.Runtime: CPU, memory, collections, exceptions, contended locks, thread pool.
+    #[arg(long, value_name = "N", value_parser = shared::number::<u32>)]
+    pub(crate) pid: Option<u32>,
+
+    /// Read those of the .NET process with this name
+    #[arg(long, value_name = "EXE", value_parser = Matcher::parse, conflicts_with = "pid")]
+    pub(crate) name: Option<Matcher>,
+
+    /// Time between two samples of a process: 1s, 500ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time::parse)]
+    pub(crate) every: Duration,
+
+    /// Stop after so many samples; without it, at Ctrl-C or at the end of the process
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<NonZeroU64>,
 
     /// Print CSV
     #[arg(long, conflicts_with = "json")]
