@@ -64,6 +64,16 @@ fn processes_that_end_but_not_those_that_are_listed() {
     assert_eq!(sights.ended(), []);
 }
 
+/// The processes that TraceEvent's baselines have a Process/Stop of.
+#[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
+fn processes_of_a_real_recording_that_end() {
+    let recording = Recording::open(&[data::file("etl/perfview/PerfViewData.etl")]).unwrap();
+    let ended = sights(&recording).ended();
+    let ended: Vec<_> = ended.iter().map(|one| (one.pid, one.name.as_str())).collect();
+    assert_eq!(ended, [(1876, "PerfView.exe"), (1980, "test.exe")]);
+}
+
 /// 8.7 ms is the longest of an independent reader, 10.9 ms that of PerfView in the other recording.
 #[test]
 #[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
