@@ -297,7 +297,9 @@ impl Blob {
         }
         if flags & 2 != 0 {
             // Sequence, capturing thread, processor.
-            (varint(reader)?, varint(reader)?, varint(reader)?);
+            for _ in 0..3 {
+                varint(reader)?;
+            }
         }
         // Thread, stack.
         for bit in [4, 8] {

@@ -174,7 +174,7 @@ impl EventCounters {
     ///
     /// # Errors
     /// The stream is damaged.
-    pub fn next(&mut self) -> Result<Option<Vec<Counted>>, RuntimeError> {
+    pub fn receive(&mut self) -> Result<Option<Vec<Counted>>, RuntimeError> {
         let mut all = Vec::new();
         match self.stream.block(&mut |event| all.extend(Counted::of(event))) {
             Ok(true) => Ok(Some(all)),

@@ -122,7 +122,7 @@ pub(super) fn run(args: &args::Counters, wanted: &[CounterPath], quiet: bool) ->
 fn receive(mut counters: EventCounters) -> Receiver<Result<Vec<Counted>, RuntimeError>> {
     let (to, from) = channel();
     std::thread::spawn(move || {
-        while let Some(counted) = counters.next().transpose() {
+        while let Some(counted) = counters.receive().transpose() {
             let is_error = counted.is_err();
             if to.send(counted).is_err() || is_error {
                 return;

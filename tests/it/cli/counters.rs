@@ -94,7 +94,7 @@ fn wrong_lines_say_what_is_wrong() {
         assert!(output.stderr.contains(reason), "{path}: {}", output.stderr);
     }
     let none = etwprof(["counters", TIME]);
-    assert!(none.code == 2 && none.stderr.contains("name a file"), "{}", none.stderr);
+    assert!(none.code == 2 && none.stderr.contains("name a file of saved counters"), "{}", none.stderr);
     let other = etwprof(["counters", "Cargo.toml"]);
     assert!(other.code == 1 && other.stderr.contains("no performance counters"), "{}", other.stderr);
 }
