@@ -54,6 +54,9 @@ mod clr {
 mod counters {
     mod blocks;
     mod kinds;
+    #[cfg(unix)]
+    mod runtime;
+    mod streams;
 }
 
 mod etl {

@@ -39,6 +39,7 @@ mod guid;
 pub mod image_id;
 pub mod kernel;
 mod logfile_header;
+pub mod nettrace;
 pub mod pdb;
 mod stream;
 pub mod xpress;
