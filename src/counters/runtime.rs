@@ -50,6 +50,9 @@ pub enum RuntimeError {
     },
 }
 
+const PIPES: &str = r"\\.\pipe\";
+const PREFIX: &str = "dotnet-diagnostic-";
+
 /// The processes with a runtime that listens, by id, each with where it does. Those of other users may be among them.
 pub fn listening() -> Vec<(u32, PathBuf)> {
     let mut all: Vec<_> = endpoints().unwrap_or_default();
@@ -63,14 +66,14 @@ pub fn listening() -> Vec<(u32, PathBuf)> {
 
 fn endpoints() -> io::Result<Vec<(u32, PathBuf)>> {
     let folder = if cfg!(windows) {
-        PathBuf::from(r"\\.\pipe\")
+        PathBuf::from(PIPES)
     } else {
         std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
     };
     let mut all = Vec::new();
     for entry in std::fs::read_dir(&folder)?.flatten() {
         let name = entry.file_name();
-        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix("dotnet-diagnostic-")) else {
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else {
             continue;
         };
         // On Windows nothing follows the id; elsewhere a key and `socket`.
@@ -92,15 +95,22 @@ fn runs(pid: u32) -> bool {
 trait Connection: Read + Write + Send {}
 impl<T: Read + Write + Send> Connection for T {}
 
+#[cfg(windows)]
+fn connect(pid: u32) -> Result<Box<dyn Connection>, RuntimeError> {
+    let pipe = format!("{PIPES}{PREFIX}{pid}");
+    match std::fs::OpenOptions::new().read(true).write(true).open(pipe) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(RuntimeError::Nobody(pid)),
+        Err(error) => Err(RuntimeError::Unreachable { pid, error }),
+    }
+}
+
+#[cfg(not(windows))]
 fn connect(pid: u32) -> Result<Box<dyn Connection>, RuntimeError> {
     let endpoint = listening().into_iter().find(|(of, _)| *of == pid);
     let (_, path) = endpoint.ok_or(RuntimeError::Nobody(pid))?;
-    #[cfg(unix)]
-    let connected = std::os::unix::net::UnixStream::connect(path).map(|stream| Box::new(stream) as _);
-    #[cfg(not(unix))]
-    let connected =
-        std::fs::OpenOptions::new().read(true).write(true).open(path).map(|file| Box::new(file) as _);
-    connected.map_err(|error| RuntimeError::Unreachable { pid, error })
+    let connected = std::os::unix::net::UnixStream::connect(path);
+    connected.map(|stream| Box::new(stream) as _).map_err(|error| RuntimeError::Unreachable { pid, error })
 }
 
 const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
