@@ -1,6 +1,10 @@
-//! `etwprof counters`: performance counters, saved ones and those of running .NET programs.
+//! `etwprof counters`: performance counters of this machine or saved ones, and those of running .NET programs.
 
+mod follow;
+mod list;
 mod live;
+#[cfg(windows)]
+mod performance;
 mod saved;
 
 use std::path::Path;
@@ -13,6 +17,10 @@ use super::usage::Usage;
 use super::{args, output};
 
 pub(super) fn run(args: &args::Counters, quiet: bool) -> Result<()> {
+    #[cfg(windows)]
+    if args.answer {
+        return performance::answer();
+    }
     // A path of perfmon is hardly ever the name of a file.
     let (files, paths): (Vec<_>, Vec<_>) = args.what.iter().partition(|what| Path::new(what).exists());
     let mut wanted = Vec::new();
@@ -25,19 +33,46 @@ pub(super) fn run(args: &args::Counters, quiet: bool) -> Result<()> {
             _ => bail!(Usage(format!("{text}: there is no such file"))),
         }
     }
-    let is_live = args.pid.is_some() || args.name.is_some();
+    let of_process = args.pid.is_some() || args.name.is_some();
     match files.first() {
-        Some(file) if is_live => {
+        Some(file) if of_process => {
             bail!(Usage(format!("{file}: --pid and --name read a process, not a file; name one of them")))
         }
-        Some(_) => saved::run(args, &files, &wanted),
-        None if is_live => live::run(args, &wanted, quiet),
-        None if wanted.is_empty() => live::list(args),
-        None => bail!(Usage(
-            "name a file of saved counters in front of the counters to show, or a .NET process with --pid or --name"
-                .to_owned()
-        )),
+        Some(file) if args.dump.is_some() => {
+            bail!(Usage(format!("{file}: --dump saves the counters of this machine, not of a file")))
+        }
+        Some(_) => return saved::run(args, &files, &wanted),
+        None => {}
     }
+    follow::check(args)?;
+    match &args.dump {
+        Some(_) if of_process => {
+            bail!(Usage("--dump: saves the counters of this machine; leave out --pid and --name".to_owned()))
+        }
+        Some(to) => dump(args, to, &wanted),
+        None if of_process => live::run(args, &wanted, quiet),
+        None if wanted.is_empty() => list::here(args),
+        None => of_machine(args, &wanted),
+    }
+}
+
+#[cfg(windows)]
+use performance::{dump, run as of_machine};
+
+#[cfg(not(windows))]
+fn of_machine(_: &args::Counters, _: &[CounterPath]) -> Result<()> {
+    bail!(Usage(
+        "name a file of saved counters in front of the counters to show, or a .NET process with --pid or --name"
+            .to_owned()
+    ))
+}
+
+#[cfg(not(windows))]
+fn dump(_: &args::Counters, _: &Path, _: &[CounterPath]) -> Result<()> {
+    bail!(Usage(
+        "--dump: only Windows has performance counters to save; run it there, and open the file here"
+            .to_owned()
+    ))
 }
 
 fn show(args: &args::Counters, counters: &report::Counters) -> Result<()> {

@@ -9,8 +9,10 @@
 //! .NET programs have counters of their own, which their runtimes send to whoever asks ([`runtime`]), as a stream of events
 //! ([`nettrace`]).
 //!
-//! Blocks come from DLLs of many vendors: every length is checked before it is used.
+//! Blocks come from DLLs of many vendors: a process of its own asks for them ([`apart`]), and every length is checked before
+//! it is used.
 
+pub mod apart;
 mod block;
 mod dump;
 mod kind;
@@ -19,10 +21,12 @@ pub mod nettrace;
 mod path;
 mod reading;
 pub mod runtime;
+#[cfg(all(windows, feature = "live"))]
+pub mod windows;
 
 pub use block::{Block, BlockError, Clocks, Definition, Instance, Object};
 pub use dump::{Dump, DumpError};
 pub use kind::{CounterType, NoValue, Point, calculate};
 pub use names::Names;
 pub use path::{CounterPath, PathError};
-pub use reading::{MOST_READINGS, Reading, TooMany, readings};
+pub use reading::{MOST_READINGS, Reading, TooMany, process_instance, readings};

@@ -8,6 +8,9 @@ use thiserror::Error;
 
 use super::{Block, CounterPath, Definition, Instance, Names, NoValue, Object, Point, calculate};
 
+/// The object "Process".
+const PROCESS: u32 = 230;
+
 /// The counter "ID Process", by which processes are known whatever their names.
 const ID_PROCESS: u32 = 784;
 
@@ -87,6 +90,14 @@ fn of_object(
         Some((old, Some(was))) => spelled(old, was)?.into_iter().zip(&was.instances).collect(),
         _ => FxHashMap::default(),
     };
+    // Processes of one name are counted anew when one of them ends.
+    let by_pid: FxHashMap<(u64, &str), &Instance> = match was {
+        Some((old, Some(was))) => {
+            let of = |instance| Some(((pid(old, was, instance)?, instance.name.as_str()), instance));
+            was.instances.iter().filter_map(of).collect()
+        }
+        _ => FxHashMap::default(),
+    };
     for (spelling, instance) in spelled(block, object)?.into_iter().zip(&object.instances) {
         let shown = object.has_instances.then_some(spelling.as_str());
         if !path.wants(shown) {
@@ -96,14 +107,15 @@ fn of_object(
         let before = match was {
             None => Err(NoValue::One),
             Some((_, None)) => Err(NoValue::New),
-            Some((old, Some(was))) => older.get(&spelling).ok_or(NoValue::New).and_then(|before| {
-                let ids = |block: &Block, object: &Object, instance: &Instance| {
-                    let id = object.counters.iter().find(|counter| counter.name == ID_PROCESS);
-                    (instance.unique_id, id.and_then(|id| block.raw(instance, id)))
-                };
-                let is_same = ids(old, was, before) == ids(block, object, instance);
-                if is_same { Ok((old, was, *before)) } else { Err(NoValue::Replaced) }
-            }),
+            Some((old, Some(was))) => {
+                let pid = pid(block, object, instance);
+                let same = pid.and_then(|pid| by_pid.get(&(pid, instance.name.as_str())));
+                same.or_else(|| older.get(&spelling)).ok_or(NoValue::New).and_then(|before| {
+                    let is_same =
+                        before.unique_id == instance.unique_id && self::pid(old, was, before) == pid;
+                    if is_same { Ok((old, was, *before)) } else { Err(NoValue::Replaced) }
+                })
+            }
         };
         for (at, counter) in &wanted {
             if found.len() == MOST_READINGS {
@@ -132,6 +144,20 @@ fn of_object(
         }
     }
     Ok(())
+}
+
+/// The process that an instance is, where its object says so.
+fn pid(block: &Block, object: &Object, instance: &Instance) -> Option<u64> {
+    let id = object.counters.iter().find(|counter| counter.name == ID_PROCESS)?;
+    block.raw(instance, id)
+}
+
+/// The instance of the object "Process" that is this process, as perfmon spells it.
+pub fn process_instance(block: &Block, wanted: u32) -> Option<String> {
+    let object = block.objects.iter().find(|object| object.name == PROCESS)?;
+    let is_it = |instance: &Instance| pid(block, object, instance) == Some(wanted.into());
+    let at = object.instances.iter().position(is_it)?;
+    spelled(block, object).ok()?.into_iter().nth(at)
 }
 
 /// The raw value of the counter number `at` of an object, with its base.

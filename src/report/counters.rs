@@ -340,16 +340,22 @@ pub fn write_listening_csv(out: &mut impl Write, processes: &[Listening]) -> io:
     csv.finish()
 }
 
-/// Writes them as JSON: `processes[]` with `pid` and `process`.
+/// Writes them as JSON: `processes[]` with `pid` and `process`; and the objects of a machine, where there are some.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_listening_json(out: &mut impl Write, processes: &[Listening]) -> io::Result<()> {
+pub fn write_listening_json(
+    out: &mut impl Write,
+    processes: &[Listening],
+    available: Option<&Available>,
+) -> io::Result<()> {
     #[derive(Serialize)]
     struct All<'a> {
         processes: &'a [Listening],
+        #[serde(flatten)]
+        available: Option<&'a Available>,
     }
-    json(out, &All { processes })
+    json(out, &All { processes, available })
 }
 
 #[cfg(test)]

@@ -35,6 +35,8 @@ API LONG WINAPI RegOpenKeyExW(HKEY key, LPCWSTR name, DWORD options, REGSAM acce
 
 API LONG WINAPI RegQueryValueExW(HKEY key, LPCWSTR name, LPDWORD reserved, LPDWORD type, LPBYTE data, LPDWORD size) {
     ULONG answer = asked("RegQueryValueExW", name);
+    LONG played;
+    if (!answer && key == HKEY_PERFORMANCE_DATA && counters_query(name, type, data, size, &played)) return played;
     return answer ? (LONG)answer : REAL(RegQueryValueExW)(key, name, reserved, type, data, size);
 }
 

@@ -21,6 +21,9 @@ ULONG refused(const GUID *object, ULONG rights);
 /* ERROR_PRIVILEGE_NOT_HELD if STANDIN_ACCOUNT names a SID without the privilege to profile. */
 ULONG unprivileged(void);
 
+/* Answers a query of HKEY_PERFORMANCE_DATA, if one is played (counters.c). */
+int counters_query(LPCWSTR name, LPDWORD type, LPBYTE data, LPDWORD size, LONG *answer);
+
 /* Keeps a record that is handed out, and writes what is left (save.c). */
 struct etl;
 struct event;

@@ -1,6 +1,7 @@
 //! The arguments of `counters`.
 
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -49,6 +50,17 @@ pub(crate) struct Counters {
     /// Stop after so many samples; without it, at Ctrl-C or at the end of the process
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<NonZeroU64>,
+
+    /// Save the performance counters of this Windows, for `etwprof counters FILE` on any system
+    ///
+    /// Those of the objects that are named, or all; with --count several samples, so that there are rates.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) dump: Option<PathBuf>,
+
+    /// Answers another process of this program.
+    #[cfg(windows)]
+    #[arg(long, hide = true)]
+    pub(crate) answer: bool,
 
     /// Print CSV
     #[arg(long, conflicts_with = "json")]

@@ -1,18 +1,21 @@
 //! The counters of running .NET programs.
 
 use std::collections::HashSet;
-use std::io::{self, IsTerminal};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, anyhow, bail};
 use etwprof::counters::CounterPath;
-use etwprof::counters::runtime::{self, Counted, EventCounters, RuntimeError};
+#[cfg(not(windows))]
+use etwprof::counters::runtime;
+use etwprof::counters::runtime::{Counted, EventCounters, RuntimeError};
 use etwprof::report::counters as report;
 
-use super::show;
+use super::follow::follow;
+#[cfg(windows)]
+use super::performance::OfProcess;
 use crate::cli::usage::Usage;
-use crate::cli::{args, output, say};
+use crate::cli::{args, say};
 
 /// The counters of every runtime, and of most interest.
 const SYSTEM_RUNTIME: &str = "System.Runtime";
@@ -20,33 +23,10 @@ const SYSTEM_RUNTIME: &str = "System.Runtime";
 /// A runtime sends all counters of an interval at once. What comes later than this belongs to the next.
 const AT_ONCE: Duration = Duration::from_millis(150);
 
-/// Lists the processes that can be read.
-pub(super) fn list(args: &args::Counters) -> Result<()> {
-    let processes = runtime::listening().into_iter().map(|(pid, _)| (pid, name(pid)));
-    let processes: Vec<_> = processes
-        .map(|(pid, process)| report::Listening { pid, process: process.unwrap_or_default() })
-        .collect();
-    if processes.is_empty() && !args.json && !args.csv {
-        say::note("no .NET process of this user is running; `etwprof counters FILE` shows saved counters");
-        return Ok(());
-    }
-    output::print(|mut out| match (args.json, args.csv) {
-        (true, _) => report::write_listening_json(&mut out, &processes),
-        (_, true) => report::write_listening_csv(&mut out, &processes),
-        _ => report::write_listening(&mut out, &processes, output::terminal_width()),
-    })
-}
-
 /// Shows the counters of a process as they come.
 pub(super) fn run(args: &args::Counters, wanted: &[CounterPath], quiet: bool) -> Result<()> {
     if let Some(path) = wanted.iter().find(|path| path.instance.is_some()) {
         bail!(Usage(format!("{}: a .NET process has no instances; write 'Provider\\counter'", path.object)));
-    }
-    if args.every < Duration::from_millis(100) {
-        bail!(Usage("--every: at least 100ms".to_owned()));
-    }
-    if args.json && args.count.is_none() {
-        bail!(Usage("--json: say how many samples with --count; --csv prints them as they come".to_owned()));
     }
     let pid = match (args.pid, &args.name) {
         (Some(pid), _) => pid,
@@ -59,63 +39,46 @@ pub(super) fn run(args: &args::Counters, wanted: &[CounterPath], quiet: bool) ->
     if providers.is_empty() {
         providers.push(SYSTEM_RUNTIME.to_owned());
     }
-    let counters = EventCounters::ask(pid, &providers, args.every.as_secs_f64())
-        .map_err(|error| anyhow!(error).context(format!("--pid {pid}")))?;
+    let counters = EventCounters::ask(pid, &providers, args.every.as_secs_f64());
     let source = match name(pid) {
         Some(name) => format!("{name} ({pid})"),
         None => format!("process {pid}"),
     };
+    let ended = || {
+        if args.count.is_none() && !quiet {
+            say::note(format_args!("{source} has ended"));
+        }
+    };
+    // Any process has those of Windows.
+    #[cfg(windows)]
+    if name(pid).is_none() {
+        bail!(Usage(format!("--pid {pid}: no such process")));
+    }
+    #[cfg(windows)]
+    let mut of_windows = match wanted {
+        [] => OfProcess::open(pid).map_err(say::warning).ok(),
+        _ => None,
+    };
+    #[cfg(windows)]
+    if let (Some(of_windows), Err(RuntimeError::Nobody(_))) = (&mut of_windows, &counters) {
+        follow(args, &source, &mut || of_windows.next(args.every))?;
+        ended();
+        return Ok(());
+    }
+    let counters = counters.map_err(|error| anyhow!(error).context(format!("--pid {pid}")))?;
     let mut samples = Samples { counted: receive(counters), wanted, every: args.every, pending: Vec::new() };
-    let most = args.count.map_or(u64::MAX, |count| count.get());
-    if args.json {
-        let mut moments = Vec::new();
-        while (moments.len() as u64) < most
-            && let Some(moment) = samples.next(&providers)?
-        {
-            moments.push(moment);
+    follow(args, &source, &mut || {
+        #[cfg_attr(not(windows), expect(unused_mut))]
+        let mut moment = samples.next(&providers)?;
+        #[cfg(windows)]
+        if let (Some(moment), Some(of_windows)) = (&mut moment, &mut of_windows) {
+            let found = of_windows.next(Duration::ZERO)?.into_iter().flat_map(|found| found.counters);
+            moment.counters.splice(0..0, found);
         }
-        return show(args, &report::Counters { source, moments });
-    }
-    let mut failed = None;
-    let in_place = io::stdout().is_terminal() && !args.csv;
-    output::print(|out| {
-        let mut lines = None;
-        let mut csv = if args.csv { Some(report::CsvLines::begin(io::stdout())?) } else { None };
-        for _ in 0..most {
-            let moment = match samples.next(&providers) {
-                Ok(Some(moment)) => moment,
-                Ok(None) => break,
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
-            };
-            if let Some(csv) = &mut csv {
-                csv.write(&moment)?;
-                continue;
-            }
-            let mut text = Vec::new();
-            let counters = report::Counters { source: source.clone(), moments: vec![moment] };
-            report::write(&mut text, &counters, output::terminal_width())?;
-            match lines.replace(text.iter().filter(|byte| **byte == b'\n').count()) {
-                Some(lines) if in_place => ::console::Term::stdout().clear_last_lines(lines)?,
-                Some(_) => writeln!(out)?,
-                None => {}
-            }
-            out.write_all(&text)?;
-            out.flush()?;
-        }
-        Ok(())
+        Ok(moment)
     })?;
-    match failed {
-        Some(error) => Err(error),
-        None => {
-            if args.count.is_none() && !quiet {
-                say::note(format_args!("{source} has ended"));
-            }
-            Ok(())
-        }
-    }
+    ended();
+    Ok(())
 }
 
 /// Reads on a thread of its own, for a runtime need not answer.
@@ -193,10 +156,10 @@ impl Samples<'_> {
 
 /// The only process of this name that can be read.
 fn find(wanted: &etwprof::profile::Matcher) -> Result<u32> {
-    let processes = runtime::listening().into_iter().filter_map(|(pid, _)| Some((pid, name(pid)?)));
-    let found: Vec<_> = processes.filter(|(_, name)| wanted.matches_executable(name)).collect();
+    let found: Vec<_> = readable().into_iter().filter(|(_, name)| wanted.matches_executable(name)).collect();
     match found.as_slice() {
         [(pid, _)] => Ok(*pid),
+        [] if cfg!(windows) => bail!("--name {wanted}: no process of this name is running"),
         [] => bail!(
             "--name {wanted}: no .NET process of this name and user is running; `etwprof counters` lists them"
         ),
@@ -210,9 +173,20 @@ fn find(wanted: &etwprof::profile::Matcher) -> Result<u32> {
     }
 }
 
+/// The processes whose counters can be read, with their names.
+#[cfg(not(windows))]
+fn readable() -> Vec<(u32, String)> {
+    runtime::listening().into_iter().filter_map(|(pid, _)| Some((pid, name(pid)?))).collect()
+}
+
+#[cfg(windows)]
+fn readable() -> Vec<(u32, String)> {
+    etwprof::session::process::all().into_iter().map(|entry| (entry.pid, entry.name)).collect()
+}
+
 /// What a process is called: of one that `dotnet` runs, the program that it runs.
 #[cfg(not(windows))]
-fn name(pid: u32) -> Option<String> {
+pub(super) fn name(pid: u32) -> Option<String> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
     let file = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
@@ -222,7 +196,6 @@ fn name(pid: u32) -> Option<String> {
 }
 
 #[cfg(windows)]
-fn name(pid: u32) -> Option<String> {
-    let all = etwprof::session::process::all();
-    all.into_iter().find(|entry| entry.pid == pid).map(|entry| entry.name)
+pub(super) fn name(pid: u32) -> Option<String> {
+    readable().into_iter().find(|(other, _)| *other == pid).map(|(_, name)| name)
 }

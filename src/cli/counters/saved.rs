@@ -7,9 +7,9 @@ use anyhow::{Context, Result, bail};
 use etwprof::counters::{Block, CounterPath, Dump, Names, readings};
 use etwprof::report::counters as report;
 
-use super::show;
+use super::{list, show};
+use crate::cli::args;
 use crate::cli::usage::{self, Usage};
-use crate::cli::{args, output};
 
 /// The longest file that is read, in bytes. A block of a big machine has a few MB.
 const MOST_BYTES: u64 = 2 << 30;
@@ -24,12 +24,7 @@ pub(super) fn run(args: &args::Counters, files: &[&String], wanted: &[CounterPat
         bail!("no counters in {}: no block was saved", joined(files))
     };
     if wanted.is_empty() {
-        let available = report::Available::new(last, &saved.names);
-        return output::print(|mut out| match (args.json, args.csv) {
-            (true, _) => report::write_available_json(&mut out, &available),
-            (_, true) => report::write_available_csv(&mut out, &available),
-            _ => report::write_available(&mut out, &available, output::terminal_width()),
-        });
+        return list::objects(args, &report::Available::new(last, &saved.names));
     }
     show(args, &of_blocks(&saved, wanted)?)
 }
@@ -90,22 +85,21 @@ fn of_blocks(saved: &Dump, wanted: &[CounterPath]) -> Result<report::Counters> {
         moments.push(moment);
     }
     if let Some((path, _)) = wanted.iter().zip(&found_any).find(|(_, found)| !**found) {
-        bail!(Usage(missing(saved, path)));
+        bail!(Usage(missing(&saved.blocks, &saved.names, path)));
     }
     let source = saved.blocks.last().map(|block| block.machine.clone()).unwrap_or_default();
     Ok(report::Counters { source, moments })
 }
 
-fn seconds(old: &Block, new: &Block) -> f64 {
+pub(super) fn seconds(old: &Block, new: &Block) -> f64 {
     (new.time_100ns.saturating_sub(old.time_100ns)) as f64 / 1e7
 }
 
 /// Which part of a path is not there.
-fn missing(saved: &Dump, path: &CounterPath) -> String {
-    let names: &Names = &saved.names;
+pub(super) fn missing(blocks: &[Block], names: &Names, path: &CounterPath) -> String {
     let CounterPath { object, instance, counter } = path;
     let mut objects =
-        saved.blocks.iter().flat_map(|block| &block.objects).filter(|o| names.is(o.name, object)).peekable();
+        blocks.iter().flat_map(|block| &block.objects).filter(|o| names.is(o.name, object)).peekable();
     let Some(first) = objects.peek() else {
         return format!("no object {object:?}; leave out the counters to list what is there");
     };
