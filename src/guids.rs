@@ -109,6 +109,8 @@ providers! {
     TPL = 0x2e5dba47_a3d2_4d16_8ee0_6671ffdcd7b5, "System.Threading.Tasks.TplEventSource";
     /// The framework's event source.
     FRAMEWORK = 0x8e9f5090_2d75_4d03_8a81_e5afbf85daf1, "System.Diagnostics.Eventing.FrameworkEventSource";
+    /// etwprof itself: counters beside samples. The GUID is that of the name, as EventSources have it.
+    ETWPROF = 0xdeb49ce9_f9ba_505d_8029_5461bd3c09a5, "etwprof";
     /// JavaScript engines.
     JSCRIPT = 0x57277741_3638_4a4b_bdba_0ac6e45da56c, "Microsoft-JScript";
 }

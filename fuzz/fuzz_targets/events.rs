@@ -17,7 +17,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|records: Vec<(u8, u16, u8, u8, u8, &[u8])>| {
     let known = [
         PROCESS, THREAD, IMAGE, PERF_INFO, STACK_WALK, IMAGE_ID, SYSTEM_CONFIG, SYS_CONFIG, LOST_EVENT, CLR,
-        CLR_RUNDOWN, KERNEL_EVENT_TRACING, EVENT_TRACE, JSCRIPT,
+        CLR_RUNDOWN, KERNEL_EVENT_TRACING, EVENT_TRACE, JSCRIPT, ETWPROF,
     ];
     let clock = Clock { kind: ClockKind::Qpc, frequency: 10_000_000, base: Ticks(0), base_utc: 1 << 56, utc_offset: None };
     let pointer = Pointer::Bits64;
@@ -32,11 +32,13 @@ fuzz_target!(|records: Vec<(u8, u16, u8, u8, u8, &[u8])>| {
     let mut builder = Builder::new(&Origin::new(clock, machine));
     let mut counter = Counter::default();
     let mut time = 0;
+    let counter_items = etwprof::events::counter::items();
     for (provider, id, opcode, version, flags, payload) in records {
         time += i64::from(flags >> 4);
+        let provider = known[usize::from(provider) % known.len()];
         let event = Event {
             time: Ticks(time),
-            provider: known[usize::from(provider) % known.len()],
+            provider,
             kind: if flags & 1 == 0 { Kind::Classic } else { Kind::Manifest(id) },
             opcode,
             version,
@@ -44,7 +46,11 @@ fuzz_target!(|records: Vec<(u8, u16, u8, u8, u8, &[u8])>| {
             processor: 0,
             pid: u32::from(id),
             tid: u32::from(id),
-            items: if flags & 4 == 0 { &[] } else { payload },
+            items: match flags & 4 {
+                _ if provider == ETWPROF => &counter_items,
+                0 => &[],
+                _ => payload,
+            },
             payload,
         };
         let _shown = format!("{:?} {:?}", decode(&event), names::event_name(&event));

@@ -40,6 +40,8 @@ pub(crate) use rights::{Grant, Permissions, Revoke};
 pub(crate) use runtimes::{Gc, Jit, Runtimes};
 pub(crate) use shaping::{GroupBy, Shaping};
 pub(crate) use shared::{Color, Limits, Names, Output, Reading, Symbols, Tree};
+#[cfg(windows)]
+pub(crate) use stop::CounterLimit;
 pub(crate) use stop::StopWhen;
 pub(crate) use tables::{Callees, Callers, Calls, Lines, Table, Top};
 pub(crate) use trim::Trim;
@@ -222,6 +224,17 @@ pub(crate) struct Live {
     #[arg(long)]
     pub(crate) waits: bool,
 
+    /// Also record these counters, beside the samples and on their clock: System.Runtime, Memory, 'Processor(_Total)\*'
+    ///
+    /// A name is that of an object of Windows' performance counters, or of a provider of .NET counters (EventCounters), which
+    /// are read of each target. A backslash and a counter choose one of them: 'System.Runtime\gc-heap-size'.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) counters: Vec<String>,
+
+    /// Time between two values of a counter
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time::parse)]
+    pub(crate) counters_every: Duration,
+
     /// Also write the recording to this file, as it goes: an .etl that etwprof opens on any system
     ///
     /// It has the events of the targets and what a profile of them needs, in the end; until then FILE.part has the events
@@ -244,10 +257,11 @@ pub(crate) struct Live {
     #[arg(long, value_name = "SIZE", value_parser = shared::size)]
     pub(crate) ring: Option<u64>,
 
-    /// Stop when this happens: cpu:80%, gc:200ms, file:PATH, exit:NAME (repeatable)
+    /// Stop when this happens: cpu:80%, gc:200ms, file:PATH, exit:NAME, counter:NAME>VALUE (repeatable)
     ///
     /// cpu: the targets use that much of all processors for a second. gc: threads of a target stand still that long for a
-    /// collection. file: the file is there. exit: a process of this name or id ends, be it a target or not.
+    /// collection. file: the file is there. exit: a process of this name or id ends, be it a target or not. counter: a
+    /// counter, named as in --counters, is above (or, with <, below) a value.
     #[arg(long, value_name = "CONDITION")]
     pub(crate) stop_when: Vec<StopWhen>,
 

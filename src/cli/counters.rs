@@ -1,10 +1,12 @@
-//! `etwprof counters`: performance counters of this machine or saved ones, and those of running .NET programs.
+//! `etwprof counters`: performance counters of this machine, saved ones, those beside the samples of a recording, and those
+//! of running .NET programs.
 
 mod follow;
 mod list;
 mod live;
 #[cfg(windows)]
-mod performance;
+pub(super) mod performance;
+mod recorded;
 mod saved;
 
 use std::path::Path;
@@ -41,17 +43,23 @@ pub(super) fn run(args: &args::Counters, quiet: bool) -> Result<()> {
         Some(file) if args.dump.is_some() => {
             bail!(Usage(format!("{file}: --dump saves the counters of this machine, not of a file")))
         }
+        Some(_) if files.iter().any(|file| recorded::is_recording(file)) => {
+            return recorded::run(args, &files, &wanted, quiet);
+        }
         Some(_) => return saved::run(args, &files, &wanted),
         None => {}
     }
-    follow::check(args)?;
+    let is_list = !of_process && wanted.is_empty() && args.dump.is_none();
+    if !is_list {
+        follow::check(args)?;
+    }
     match &args.dump {
         Some(_) if of_process => {
             bail!(Usage("--dump: saves the counters of this machine; leave out --pid and --name".to_owned()))
         }
         Some(to) => dump(args, to, &wanted),
         None if of_process => live::run(args, &wanted, quiet),
-        None if wanted.is_empty() => list::here(args),
+        None if is_list => list::here(args),
         None => of_machine(args, &wanted),
     }
 }

@@ -1,6 +1,8 @@
 //! Profiling live. The work is in the modules below, for Windows; other systems say what they can do. The texts are
 //! tested on every system.
 
+#[cfg(windows)]
+mod counters;
 #[cfg(any(windows, test))]
 mod cures;
 #[cfg(windows)]

@@ -13,6 +13,7 @@ mod disk;
 mod events;
 mod findings;
 mod generate;
+mod highest;
 mod info;
 mod live;
 mod load;
@@ -111,8 +112,11 @@ pub(crate) fn main() -> ExitCode {
 }
 
 /// Does what a command line says.
-fn dispatch(args: Args) -> anyhow::Result<()> {
+fn dispatch(mut args: Args) -> anyhow::Result<()> {
     let quiet = args.quiet;
+    if let Some(command) = &mut args.command {
+        highest::find(command, quiet)?;
+    }
     match args.command {
         Some(Command::Convert(convert)) => convert::run(&convert, quiet),
         Some(Command::View(view)) => view::run(&view, quiet),

@@ -1,5 +1,6 @@
 //! Counters as perfmon spells them: `Process(svchost#1)\% Processor Time`.
 
+use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -48,6 +49,27 @@ impl FromStr for CounterPath {
 }
 
 impl CounterPath {
+    /// All counters of what a name without a counter names, be it an object with instances, one without, or a provider.
+    pub fn all_of(object: &str) -> [CounterPath; 2] {
+        [None, Some("*".to_owned())].map(|instance| CounterPath {
+            object: object.to_owned(),
+            instance,
+            counter: "*".to_owned(),
+        })
+    }
+
+    /// True if a value of this name is meant. Without an instance any is.
+    pub fn means(&self, object: &str, instance: Option<&str>, counter: &str) -> bool {
+        let same = |wanted: &str, name: &str| wanted.to_lowercase() == name.to_lowercase();
+        same(&self.object, object)
+            && (self.counter == "*" || same(&self.counter, counter))
+            && (self.instance.is_none() || self.wants(instance) || instance.is_none() && self.is_of_any())
+    }
+
+    fn is_of_any(&self) -> bool {
+        self.instance.as_deref() == Some("*")
+    }
+
     /// True if an instance is wanted: one of an object that has instances only where one is named.
     pub(super) fn wants(&self, instance: Option<&str>) -> bool {
         match (&self.instance, instance) {
@@ -58,6 +80,16 @@ impl CounterPath {
                 matches(&pattern, &name) || first.is_some_and(|pattern| matches(pattern, &name))
             }
             _ => false,
+        }
+    }
+}
+
+impl fmt::Display for CounterPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CounterPath { object, instance, counter } = self;
+        match instance {
+            Some(instance) => write!(f, r"{object}({instance})\{counter}"),
+            None => write!(f, r"{object}\{counter}"),
         }
     }
 }

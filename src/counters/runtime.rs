@@ -199,6 +199,8 @@ impl EventCounters {
 /// The value of one EventCounter over an interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
+    /// When it was written, in ticks of the program's clock: on Windows, of QueryPerformanceCounter.
+    pub time: i64,
     /// The length of the interval in s.
     pub seconds: f64,
     /// The value: a mean, or what was counted per second.
@@ -239,6 +241,6 @@ impl Counted {
             is_hex: false,
             value,
         };
-        Some(Counted { seconds, reading })
+        Some(Counted { time: event.time, seconds, reading })
     }
 }

@@ -4,13 +4,15 @@
 //! machine that recorded, and on Windows 11 24H2 knows neither samples nor context switches.
 
 pub mod clr;
+pub mod counter;
 pub mod javascript;
 pub mod kernel;
 pub mod names;
 
 use crate::event::{Event, Kind};
-use crate::guids::{CLR, CLR_RUNDOWN, JSCRIPT};
+use crate::guids::{CLR, CLR_RUNDOWN, ETWPROF, JSCRIPT};
 use clr::Clr;
+use counter::CounterValue;
 use javascript::JavaScript;
 use kernel::Kernel;
 
@@ -24,6 +26,8 @@ pub enum Decoded<'a> {
     Clr(Clr<'a>),
     /// An event of a JavaScript engine.
     JavaScript(JavaScript<'a>),
+    /// The value of a counter.
+    Counter(CounterValue<'a>),
     /// An event that no report needs.
     Other,
 }
@@ -45,6 +49,7 @@ pub fn decode<'a>(event: &Event<'a>) -> Result<Decoded<'a>, Malformed> {
             JSCRIPT => {
                 Ok(javascript::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::JavaScript))
             }
+            ETWPROF => Ok(counter::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::Counter)),
             _ => Ok(Decoded::Other),
         },
         Kind::Message(_) | Kind::Unknown(_) => Ok(Decoded::Other),

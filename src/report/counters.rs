@@ -1,5 +1,6 @@
 //! The values of performance counters, and which counters there are.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -7,8 +8,12 @@ use serde::Serialize;
 
 use super::console::DIM;
 use super::grid::{Csv, Grid};
+use super::spelling::process_text;
 use super::text::{count, json, one_line};
-use crate::counters::{Block, Names, NoValue, Reading};
+use crate::clock::UNIX_EPOCH;
+use crate::counters::{Block, CounterPath, Names, NoValue, Reading};
+use crate::event::Ticks;
+use crate::trace::{CounterTrack, Trace};
 
 /// The readings of a while. Fields are only ever added.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -75,14 +80,56 @@ impl From<Reading> for Row {
     }
 }
 
+impl Counters {
+    /// The counters that were recorded beside samples, those of `wanted`; all if there are none. A counter of a process has
+    /// the process as its instance.
+    pub fn recorded(trace: &Trace, wanted: &[CounterPath]) -> Counters {
+        let is_wanted = |track: &&CounterTrack| {
+            let instance = track.instance.as_deref();
+            wanted.is_empty() || wanted.iter().any(|path| path.means(&track.object, instance, &track.counter))
+        };
+        let mut moments: BTreeMap<Ticks, Vec<Row>> = BTreeMap::new();
+        for track in trace.counters.iter().filter(is_wanted) {
+            let named = Row::recorded(trace, track);
+            for (time, value) in &track.values {
+                moments.entry(*time).or_default().push(Row { value: Some(*value), ..named.clone() });
+            }
+        }
+        let unix_ms = |time| trace.clock.filetime(time).saturating_sub(UNIX_EPOCH).div_euclid(10_000);
+        let moment = |(time, counters)| Moment { unix_ms: Some(unix_ms(time)), seconds: None, counters };
+        Counters { source: trace.machine.name.clone(), moments: moments.into_iter().map(moment).collect() }
+    }
+}
+
 impl Row {
+    /// The name of a recorded counter.
+    pub fn recorded(trace: &Trace, track: &CounterTrack) -> Row {
+        let process = track.process.map(|process| process_text(trace, process));
+        Row {
+            object: track.object.as_str().into(),
+            instance: process.as_deref().or(track.instance.as_deref()).map(Arc::from),
+            counter: track.counter.as_str().into(),
+            unit: track.unit.clone(),
+            value: None,
+            why: None,
+            is_hex: false,
+        }
+    }
+
     /// Its path as perfmon spells it.
-    fn path(&self) -> String {
+    pub fn path(&self) -> String {
         let Row { object, instance, counter, .. } = self;
         match instance {
             Some(instance) => format!(r"{object}({instance})\{counter}"),
             None => format!(r"{object}\{counter}"),
         }
+    }
+
+    /// Its value as people read it, with its unit.
+    pub fn shown_with_unit(&self) -> String {
+        let Row { unit, .. } = self;
+        let gap = if unit.is_empty() || unit.starts_with('/') { "" } else { " " };
+        format!("{}{gap}{unit}", self.shown())
     }
 
     fn shown(&self) -> String {

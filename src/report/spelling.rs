@@ -243,7 +243,7 @@ impl Labels<Entry> for Spelling<'_> {
 }
 
 /// `name (pid)`.
-fn process_text(trace: &Trace, process: ProcessId) -> String {
+pub(super) fn process_text(trace: &Trace, process: ProcessId) -> String {
     match trace.process(process) {
         Some(process) if process.pid != NO_ID => format!("{} ({})", process.label(), process.pid),
         Some(process) => process.label().to_owned(),

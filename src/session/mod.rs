@@ -62,7 +62,7 @@ pub use error::{Fault, SessionError, Step};
 pub use missing::Missing;
 pub use pipeline::{Counters, Drained, Feed, Pipeline};
 #[cfg(windows)]
-pub use recorder::{Ending, Options, ProfileFlag, Recorder, Started, Stopped, Whose};
+pub use recorder::{Ending, Options, ProfileFlag, Recorder, Started, Stopped, Whose, now};
 pub use scope::{Scope, ScopeFilter};
 pub use status::{Losses, Status};
 pub use tally::SampleCounts;

@@ -254,6 +254,11 @@ impl<S: Sink> Recorder<S> {
         Ok(recorder)
     }
 
+    /// A way into the recording for events that no session writes. Their times are of [`now`].
+    pub fn feed(&self) -> Feed {
+        self.pipeline.feed()
+    }
+
     fn kernel_feed(&self) -> Feed {
         let observer = journal::observer("kernel", self.started.origin.clock.frequency);
         self.pipeline.feed().know(process::threads()).observed(observer)
@@ -540,8 +545,8 @@ fn kernel_buffers(options: &Options, processors: u32) -> etw::Buffers {
 /// The rundown of a large program is tens of megabytes within a second.
 const CLR_BUFFERS: etw::Buffers = etw::Buffers { size: 256, minimum: 32, maximum: 512 };
 
-/// One moment on both clocks: QueryPerformanceCounter, and FILETIME.
-fn now() -> (Ticks, i64) {
+/// One moment on both clocks: QueryPerformanceCounter, which is that of recordings, and FILETIME.
+pub fn now() -> (Ticks, i64) {
     let mut ticks = 0;
     let mut time = FILETIME::default();
     // SAFETY: both places live through the calls.

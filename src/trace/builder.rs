@@ -22,6 +22,7 @@ use super::accounting::Lost;
 use super::awaiting::{Awaiting, Fact, Keep, Owner};
 use super::chosen::{AllocatedType, ChosenEvent, EventSet};
 use super::code::Collector;
+use super::counters;
 use super::digest::{Buffers, Digest, Item, Worker, may_own_stack};
 use super::disk;
 use super::gc;
@@ -49,6 +50,7 @@ pub struct Builder {
     pub(super) images: Images,
     code: Collector,
     managed: gc::Collector,
+    counters: counters::Collector,
     disk: disk::Collector,
     interrupts: interrupts::Collector,
     keep: Keep,
@@ -134,6 +136,7 @@ impl Builder {
             threads: Threads::new(early),
             code: Collector::default(),
             managed: gc::Collector::default(),
+            counters: counters::Collector::default(),
             disk: disk::Collector::default(),
             interrupts: interrupts::Collector::default(),
             keep: Keep::default(),
@@ -228,6 +231,10 @@ impl Builder {
                 self.code.javascript(&javascript, event);
                 // Its collector moves code without a word.
                 self.code_changes(event.pid, event.time);
+                self.join.note(event.time, event.tid);
+            }
+            Ok(Decoded::Counter(value)) => {
+                self.counters.take(&value, event.time);
                 self.join.note(event.time, event.tid);
             }
             Ok(Decoded::Other) => {
@@ -514,6 +521,7 @@ impl Builder {
             ..self.lost
         };
         let managed = self.managed.finish(&mut self.processes);
+        let counters = self.counters.finish(&mut self.processes);
         let processes = self.processes.finish();
         let kernel_only = kernel_only(&processes, &mappings, &in_user_mode);
         Trace {
@@ -525,6 +533,7 @@ impl Builder {
             mappings,
             code,
             managed,
+            counters,
             addresses: self.join.stacks,
             stacks: stacks.into_things(),
             runners: runners.into_things(),

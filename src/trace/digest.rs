@@ -12,7 +12,7 @@ use crate::event::{Event, Kind, NO_ID, Pointer};
 use crate::events::kernel::{Frames, Sample, StackWalk};
 use crate::guid::Guid;
 use crate::guids::{
-    CLR, CLR_RUNDOWN, DISK_IO, FILE_IO, IMAGE, IMAGE_ID, JSCRIPT, KERNEL_EVENT_TRACING, LOST_EVENT,
+    CLR, CLR_RUNDOWN, DISK_IO, ETWPROF, FILE_IO, IMAGE, IMAGE_ID, JSCRIPT, KERNEL_EVENT_TRACING, LOST_EVENT,
     META_DATA, PAGE_FAULT, PERF_INFO, PROCESS, STACK_WALK, SYS_CONFIG, SYSTEM_CONFIG, THREAD, WIN_SAT,
     hook_task,
 };
@@ -292,7 +292,7 @@ impl Buffers {
                 Class::Note { bytes: 0, pointers: 0 } | Class::Nothing
             ),
             Kind::Manifest(_) => {
-                matches!(event.provider, CLR | CLR_RUNDOWN | JSCRIPT | KERNEL_EVENT_TRACING)
+                matches!(event.provider, CLR | CLR_RUNDOWN | JSCRIPT | KERNEL_EVENT_TRACING | ETWPROF)
             }
             Kind::Message(_) | Kind::Unknown(_) => false,
         };

@@ -9,6 +9,7 @@ mod awaiting;
 mod builder;
 mod chosen;
 pub mod code;
+mod counters;
 pub mod digest;
 mod disk;
 mod families;
@@ -50,6 +51,7 @@ pub use awaiting::Keep;
 pub use builder::Builder;
 pub use chosen::{AllocatedType, ChosenEvent, EventKey, EventSet};
 pub use code::Code;
+pub use counters::CounterTrack;
 pub use disk::{Disk, DiskOperation, HardFault};
 pub use gc::{Allocated, Collection, Managed, Pause, Thrown};
 pub use idle::Idle;
@@ -89,6 +91,8 @@ pub struct Trace {
     pub code: Code,
     /// What .NET runtimes report beside their code.
     pub managed: Managed,
+    /// What counters said over time, where that was recorded.
+    pub counters: Vec<CounterTrack>,
     /// The addresses of stacks, the root first. The numbers of its nodes, and what it has beside the stacks of `stacks`, may
     /// differ from one reading to the next.
     pub addresses: PrefixTree<u64>,

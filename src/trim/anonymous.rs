@@ -45,7 +45,7 @@ pub(super) fn is_known(event: &Event<'_>) -> bool {
     match decode(event) {
         // Its texts go on behind those that are read.
         Ok(Decoded::Kernel(Kernel::ImageId(ImageId::Version { .. }))) => false,
-        Ok(Decoded::Kernel(_) | Decoded::Clr(_) | Decoded::JavaScript(_)) => true,
+        Ok(Decoded::Kernel(_) | Decoded::Clr(_) | Decoded::JavaScript(_) | Decoded::Counter(_)) => true,
         Ok(Decoded::Other) => match event.provider {
             EVENT_TRACE => event.opcode == HEADER || NUMBERS.contains(&event.opcode),
             LOST_EVENT => true,
@@ -145,6 +145,8 @@ fn fields(event: &Event<'_>, record: &[u8]) -> Vec<Field> {
         Ok(Decoded::Clr(clr)) => of_clr(&mut places, &clr),
         // Where a script was loaded from.
         Ok(Decoded::JavaScript(JavaScript::Source(source))) => places.wide(source.url, Style::Words),
+        // Processes, disks, network adapters.
+        Ok(Decoded::Counter(value)) => places.wide(value.instance, Style::Words),
         Ok(Decoded::Other) if event.provider == EVENT_TRACE && event.opcode == HEADER => {
             // The session's name and the file's, behind the fields.
             let fields = 264 + 2 * event.pointer.bytes();

@@ -210,6 +210,11 @@ impl Trim {
                 (CODE, is_kept)
             }
             Ok(Decoded::JavaScript(_)) => (CODE, self.needs(pid)),
+            // Those of the whole machine were chosen for whatever was recorded.
+            Ok(Decoded::Counter(value)) => {
+                let is_kept = value.pid == 0 || self.owners.is_ever(value.pid);
+                (OTHER, is_kept && self.is_wanted(event))
+            }
             // The times of files' versions are those of their images.
             Ok(Decoded::Other) if event.provider == IMAGE_ID => (IMAGES, self.noted.images.contains(&time)),
             Ok(Decoded::Other) | Err(_) => {
@@ -386,6 +391,7 @@ pub fn is_fact(event: &Event<'_>) -> bool {
         ),
         Ok(Decoded::Clr(clr)) => is_code(&clr),
         Ok(Decoded::JavaScript(_)) => true,
+        Ok(Decoded::Counter(_)) => false,
         Ok(Decoded::Other) | Err(_) => event.provider == IMAGE_ID,
     }
 }

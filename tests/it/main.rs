@@ -21,6 +21,7 @@ mod cli {
     mod choosing;
     mod commands;
     mod counters;
+    mod counters_beside;
     mod diff;
     mod disk;
     mod formats;
@@ -132,6 +133,7 @@ mod symbols {
 mod trace {
     mod broken;
     mod chosen;
+    mod counters;
     mod digest;
     mod disk;
     mod frames;

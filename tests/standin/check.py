@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import checks
+import counters
 import files
 from run import (ALL, DATA, DEMO, FOLDER, LIMIT, LIVE, TRACE_2011, TRACE_2016, TRACE_X64, WINDOWS_RUN, Run, Target, by_process, convert, environment,
                  expect, merged, program, real, running, same, total, wine, without_ids)
@@ -1009,6 +1010,7 @@ CHECKS = [
     calls_come_in_the_right_order,
     waits_are_those_of_the_file,
     *files.CHECKS,
+    *counters.CHECKS,
     few_net_programs_list_precompiled_code_twice,
     samples_wait_for_the_lists_of_net_programs,
     programs_of_a_name_are_a_filter,

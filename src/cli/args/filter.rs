@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use etwprof::profile::{self, Matcher, Moment};
 
 use super::shared::number;
+use crate::cli::highest::Highest;
 use crate::cli::time;
 
 /// Which samples are kept.
@@ -82,6 +83,11 @@ pub(crate) struct Samples {
     /// Keep samples before this time
     #[arg(long, value_name = "TIME", value_parser = time::moment)]
     pub(crate) to: Option<Moment>,
+
+    /// Keep the time in which this recorded counter was highest: 'System.Runtime\gc-heap-size', or with =TIME, which is
+    /// 10s otherwise
+    #[arg(long, value_name = "COUNTER", conflicts_with_all = ["from", "to"])]
+    pub(crate) highest: Option<Highest>,
 
     /// Keep samples while the .NET runtime of their process does this
     #[arg(long, value_name = "WHAT")]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use etwprof::counters::apart::{self, Apart, AskError};
-use etwprof::counters::{Block, CounterPath, Dump, Names, process_instance, readings, windows};
+use etwprof::counters::{Block, CounterPath, Dump, Names, Reading, process_instance, readings, windows};
 use etwprof::report::counters as report;
 
 use super::follow::follow;
@@ -142,6 +142,39 @@ pub(super) fn dump(args: &args::Counters, to: &std::path::Path, wanted: &[Counte
         Dump::add(&mut file, &block).and_then(|()| file.flush()).map_err(cannot)?;
     }
     Ok(())
+}
+
+/// Chosen counters that are read again and again.
+pub(in crate::cli) struct Rates {
+    machine: Machine,
+    question: String,
+    wanted: Vec<CounterPath>,
+    before: Block,
+}
+
+impl Rates {
+    /// Those of `wanted` that this Windows has; `None` where it has none of them. What it does not have is left in `wanted`.
+    pub(in crate::cli) fn open(wanted: &mut Vec<CounterPath>) -> Result<Option<Rates>> {
+        let mut machine = Machine::open()?;
+        let is_here = |path: &mut CounterPath| {
+            path.object.starts_with('#') || !machine.names.indices(&path.object).is_empty()
+        };
+        let here: Vec<CounterPath> = wanted.extract_if(.., is_here).collect();
+        if here.is_empty() {
+            return Ok(None);
+        }
+        let question = machine.question(&here)?;
+        let before = machine.block(&question)?;
+        Ok(Some(Rates { machine, question, wanted: here, before }))
+    }
+
+    /// Their values since the call before, and when that was, in ticks of QueryPerformanceCounter.
+    pub(in crate::cli) fn next(&mut self) -> Result<(i64, Vec<Reading>)> {
+        let block = self.machine.block(&self.question)?;
+        let found = readings(Some(&self.before), &block, &self.machine.names, &self.wanted)?;
+        self.before = block;
+        Ok((self.before.qpc, found))
+    }
 }
 
 /// The counters of one process.

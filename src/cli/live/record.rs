@@ -9,8 +9,9 @@ use anyhow::{Result, anyhow, bail};
 use etwprof::etl::writer::Tee;
 use etwprof::origin::Origin;
 use etwprof::profile::{Filter, FilteredBy, Measure, Measured};
-use etwprof::report::count;
+use etwprof::report::counters::Counters;
 use etwprof::report::format::Format;
+use etwprof::report::{self, count};
 use etwprof::session::undo::{self, Undo};
 use etwprof::session::{self, Ending, Losses, ProfileFlag, Recorder, SessionError, Whose, console};
 use etwprof::symbols::local_images;
@@ -18,6 +19,7 @@ use etwprof::trace::lookout::{Lookout, Sights};
 use etwprof::trace::{Builder, Trace};
 use etwprof::{Analysis, Options, SymbolOptions};
 
+use super::counters::{Asked, Beside};
 use super::cures::with_cure;
 use super::diagnose::Diagnose;
 use super::file::Destination;
@@ -30,7 +32,7 @@ use crate::cli::args::Live;
 use crate::cli::convert::View;
 use crate::cli::progress::Watch;
 use crate::cli::usage::Usage;
-use crate::cli::{candidates, choose, load, permissions, say, strict, waits};
+use crate::cli::{candidates, choose, load, output, permissions, say, strict, waits};
 
 /// Who takes the events: the trace, and perhaps a file.
 type Sunk = Lookout<Tee<Builder, File>>;
@@ -44,6 +46,11 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     view.fallback = Some(fallback(view.format()));
     args.output.check(&[])?;
     view.check_metric(&args.measure)?;
+    if args.samples.highest.is_some() {
+        bail!(Usage(
+            "--highest: for recordings; add --record-to FILE.etl, and open that with --highest".to_owned()
+        ));
+    }
     if args.measure.is_of_events() {
         bail!(Usage(
             "--event, --metric allocated: not live yet; record with PerfView or wpr and open the recording"
@@ -185,7 +192,17 @@ fn profile(
     if let Err(error) = choose::narrow_by_names(&mut analysis, &args.samples, view.detail, quiet) {
         say::all_is_shown(&error);
     }
-    let printed = view.show(&analysis, &targets.title(), quiet).and_then(|()| {
+    let shown = view.show(&analysis, &targets.title(), quiet).and_then(|()| {
+        let trace = &analysis.profile.trace;
+        if trace.counters.is_empty() || !view.is_read_here() {
+            return Ok(());
+        }
+        output::print(|mut out| {
+            writeln!(out)?;
+            report::counters::write(&mut out, &Counters::recorded(trace, &[]), output::terminal_width())
+        })
+    });
+    let printed = shown.and_then(|()| {
         if !args.waits || !has_waits || !view.is_read_here() {
             return Ok(());
         }
@@ -221,6 +238,7 @@ fn recorded(
     }
     let options =
         session::Options { frequency: args.frequency, scope: targets.scope(), waits: records_waits };
+    let counters = Asked::new(args)?;
     let file = to.map(Destination::open).transpose()?;
     let sights = Sights::default();
     let seen = sights.clone();
@@ -254,15 +272,21 @@ fn recorded(
     if !quiet {
         said_at_start(&recorder);
     }
+    let clock = recorder.started().origin.clock;
+    let start = |counters: Asked| counters.start(recorder.feed(), clock.frequency, targets.running());
+    let beside = counters.map(start).transpose()?;
     if !console::asked_to_stop() {
         targets.resume()?;
     }
     let line = StatusLine::new(quiet);
     line.begin(targets.label(), args.frequency, args.duration);
-    let conditions = Conditions::new(&args.stop_when, sights, recorder.started().origin.clock);
-    let mut session = Session::new(&mut recorder, &line, conditions);
+    let conditions = Conditions::new(&args.stop_when, sights, clock);
+    let mut session = Session::new(&mut recorder, &line, conditions, beside.as_ref());
     session.run(&mut targets, args.duration);
     let (elapsed, share) = (session.start.elapsed(), session.share);
+    for warning in beside.map(Beside::finish).unwrap_or_default() {
+        line.say(&format!("warning: {warning}"));
+    }
     let ended_by_itself = recorder.is_over();
     line.stopping();
     let running = targets.running();
@@ -370,6 +394,7 @@ struct Session<'a> {
     recorder: &'a mut Recorder<Sunk>,
     line: &'a StatusLine,
     conditions: Conditions<'a>,
+    beside: Option<&'a Beside>,
     start: Instant,
     looked: Instant,
     share: Share,
@@ -392,6 +417,7 @@ impl<'a> Session<'a> {
         recorder: &'a mut Recorder<Sunk>,
         line: &'a StatusLine,
         conditions: Conditions<'a>,
+        beside: Option<&'a Beside>,
     ) -> Session<'a> {
         let (now, processors) = (Instant::now(), recorder.started().origin.machine.processors);
         let share = Share { samples: 0, percent: None, processors };
@@ -399,6 +425,7 @@ impl<'a> Session<'a> {
             recorder,
             line,
             conditions,
+            beside,
             start: now,
             looked: now,
             share,
@@ -447,7 +474,13 @@ impl<'a> Session<'a> {
             self.line.say(&format!("warning: {}", words::memory_is_short(&status)));
             return false;
         }
-        if let Some(happened) = self.conditions.happened(targets, &self.share) {
+        let counters = self.beside.map(|beside| {
+            beside.of(targets.running());
+            beside.warnings().iter().for_each(|warning| self.line.say(&format!("warning: {warning}")));
+            beside.passed()
+        });
+        let happened = self.conditions.happened(targets, &self.share);
+        if let Some(happened) = happened.or(counters.flatten()) {
             self.line.say(&format!("stopped: {happened}"));
             return false;
         }

@@ -56,6 +56,8 @@ impl<'a> Conditions<'a> {
                 })
             }
             StopWhen::File(path) => path.exists().then(|| format!("{} is there", path.display())),
+            // Whoever reads counters says so.
+            StopWhen::Counter(_) => None,
             StopWhen::ExitOf(pid) => find(&|ended| ended.pid == *pid),
             StopWhen::Exit(name) => find(&|ended| is_named(name, &ended.name)),
         };

@@ -17,6 +17,7 @@ use crate::sink::{Inventory, Loaded, Running, Sink};
 use super::records::{Classic, Hooked, ImageIdentity, Manifest, Merged, Message};
 use super::{Ending, FileHeader, Layout, Output, Writer};
 
+const TRACELOGGING: u8 = 11;
 /// Longer records are none.
 const LONGEST: usize = u16::MAX as usize;
 /// The size of buffers. Each processor's is written once a second at least, and padded to this.
@@ -57,7 +58,8 @@ pub fn record_of(event: &Event<'_>) -> Option<Vec<u8>> {
                 provider,
                 id,
                 version,
-                channel: 0,
+                // That of events that describe themselves.
+                channel: if event.tracelogging_name().is_some() { TRACELOGGING } else { 0 },
                 level: 0,
                 opcode,
                 task: 0,

@@ -1,6 +1,7 @@
 //! What is in a recording: machine, times, processes, modules, samples, losses.
 
 mod activity;
+mod counters;
 mod text;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use crate::trace::{Lost, Mapping, Merged, ModuleId, Process, ProcessId, Trace};
 
 use activity::Activities;
 pub use activity::Activity;
+pub use counters::CounterInfo;
 pub use text::write;
 
 /// The whole of it, as `info --json` prints it. Fields are only ever added; `null` is what nothing tells.
@@ -59,6 +61,8 @@ pub struct Info {
     pub disk: Option<Sums>,
     /// DPCs and interrupts by their kinds, whatever samples are kept.
     pub interrupts: Vec<interrupts::Row>,
+    /// The counters that were recorded beside the samples.
+    pub counters: Vec<CounterInfo>,
     /// How far the recording can be trusted, and what stands out.
     #[serde(flatten)]
     pub findings: Findings,
@@ -317,6 +321,7 @@ impl Info {
             sampling_intervals: intervals(trace),
             disk: (!trace.disk.is_empty()).then(|| Sums::of(trace)),
             interrupts: interrupts::by_kind(trace),
+            counters: counters::counters(trace),
             findings: Findings::of(profile, symbols),
             lost: trace.lost.clone(),
             damaged: damage

@@ -45,6 +45,10 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     if !info.interrupts.is_empty() {
         row(out, "DPCs, ISRs", &interrupts::text_of(&info.interrupts))?;
     }
+    if !info.counters.is_empty() {
+        let text = format!("{} recorded (`etwprof counters` shows them)", count(info.counters.len() as u64));
+        row(out, "counters", &text)?;
+    }
     losses(out, info)?;
     row(out, "quality", &info.findings.quality_text())?;
     findings(out, info)?;

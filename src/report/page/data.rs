@@ -26,6 +26,7 @@ use crate::report::named::NamesOf;
 use crate::report::spelling::Spelling;
 use crate::report::text::{one_line, time_of_day, time_zone};
 
+use super::counters::{Counter, counters};
 use super::facts::Facts;
 use super::lanes::{Lane, lanes};
 use super::threads::Threads;
@@ -58,6 +59,8 @@ struct Head<'a> {
     threads: Vec<ThreadHead<'a>>,
     /// What happened beside the CPU use.
     lanes: Vec<Lane>,
+    /// What was counted beside the samples.
+    counters: Vec<Counter<'a>>,
     nodes: usize,
     parts: usize,
     facts: Facts,
@@ -172,6 +175,7 @@ pub(super) fn write(out: &mut dyn Write, picture: &Picture<'_>) -> io::Result<()
             })
             .collect(),
         lanes: lanes(profile, &threads),
+        counters: counters(profile, &threads),
         nodes: tree.nodes,
         parts: tree.parts,
         facts: Facts::new(picture, arranged, labels, &names, &timeline),

@@ -263,6 +263,8 @@ const inspect = {
     const [, id] = name.match(thread === null ? /\((\d+)\)$/ : /^thread (\d+)/);
     return { kind, ofThread: thread !== null, id: Number(id), ns: total * 100 };
   }),
+  counters: () => app.profile.counters.map(({ process, name, unit, last, points }) =>
+    ({ process: process === null ? null : app.profile.processes[process], name, unit, last, points: points.length })),
   found: () => app.matches && app.counts.totalOf(app.matches),
   boxes: () => flame.boxes.map(({ branch, thin, x, y, width }) =>
     ({ name: branch ? nameText(branch.name) : "", thin, samples: branch ? branch.samples : 0, x, y, width })),

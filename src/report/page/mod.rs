@@ -5,6 +5,7 @@
 //! this style, by their hashes.
 
 mod column;
+mod counters;
 mod data;
 mod facts;
 mod lanes;

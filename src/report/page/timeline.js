@@ -106,10 +106,11 @@ const timeline = {
   /** The rows: all, processes, and the threads of those that are open. */
   tracks() {
     const { threads, processes } = app.profile;
-    const rows = [{ key: "all", name: "All processes", threads: null }];
+    const rows = [{ key: "all", name: "All processes", threads: null }, ...this.countersOf(null)];
     processes.forEach((name, process) => {
       rows.push({ key: `process ${process}`, name, process, threads: this.ofProcess[process] });
       if (this.open.has(process)) {
+        rows.push(...this.countersOf(process));
         for (const t of this.ofProcess[process]) {
           rows.push({ key: `thread ${t}`, name: threads[t].name, isThread: true, threads: [t] });
         }
@@ -118,10 +119,15 @@ const timeline = {
     return rows;
   },
 
+  /** The rows of the counters of a process, or of the machine. */
+  countersOf(process) {
+    return app.profile.counters.flatMap((counter, i) => (counter.process === process ? [{ key: `counter ${i}`, counter }] : []));
+  },
+
   render() {
     const focused = document.activeElement && document.activeElement.dataset.key;
     const rows = this.tracks();
-    this.rows = rows.slice(0, this.shown).map((row) => this.counted(row));
+    this.rows = rows.slice(0, this.shown).map((row) => (row.counter ? row : this.counted(row)));
     this.more.hidden = rows.length <= this.shown;
     this.more.textContent = `Show more of ${countText(rows.length - this.shown)} other rows`;
     this.list.replaceChildren(...this.rows.map((row) => this.track(row)));
@@ -133,7 +139,22 @@ const timeline = {
     }
   },
 
+  /** The label and the line of a counter. */
+  counterTrack(row) {
+    const { name, unit, least, most, last, process } = row.counter;
+    const number = (value) => `${value.toLocaleString("en-US", { maximumSignificantDigits: 4 })}${unit ? ` ${unit}` : ""}`;
+    const range = `${number(least)} to ${number(most)}`;
+    const label = make("div", { class: `who counter${process === null ? "" : " thread"}`, title: `${name}: ${range}` },
+      make("span", { class: "only" }, shortText(name, 300)), make("span", { class: "amount" }, number(last)));
+    row.canvas = make("canvas", { role: "img", "aria-label": `${shortText(name, 200)}: ${range}, at last ${number(last)}` });
+    row.canvas.title = range;
+    return make("div", { class: "track" }, label, row.canvas);
+  },
+
   track(row) {
+    if (row.counter) {
+      return this.counterTrack(row);
+    }
     const label = make("div", { class: `who${row.isThread ? " thread" : ""}` });
     if (row.threads) {
       const chosen = row.threads.filter((t) => !state.threads || state.threads.has(t)).length;
@@ -147,10 +168,10 @@ const timeline = {
       ? make("button", { type: "button", class: "only", title: "Only this", "data-key": `only ${row.key}`,
         onclick: () => change({ threads: new Set(row.threads) }) }, shortText(row.name, 300))
       : make("b", {}, row.name);
-    if (row.process !== undefined && row.threads.length > 1) {
+    if (row.process !== undefined && (row.threads.length > 1 || this.countersOf(row.process).length)) {
       const isOpen = this.open.has(row.process);
       label.append(make("button", { type: "button", class: "twist", "aria-expanded": String(isOpen), "data-key": `open ${row.key}`,
-        "aria-label": `Threads of ${shortText(row.name, 200)}`, onclick: () => this.toggle(row.process) }, isOpen ? "▾" : "▸"));
+        "aria-label": `Threads and counters of ${shortText(row.name, 200)}`, onclick: () => this.toggle(row.process) }, isOpen ? "▾" : "▸"));
     } else if (row.process !== undefined) {
       label.append(make("span", { class: "twist" }));
     }
@@ -203,6 +224,10 @@ const timeline = {
       canvas.height = Math.round(height * ratio);
       const paint = canvas.getContext("2d");
       paint.scale(ratio, ratio);
+      if (row.counter) {
+        this.drawCounter(paint, row.counter, width, height, colour("--counter"));
+        continue;
+      }
       const isOn = !row.threads || !state.threads || row.threads.some((t) => state.threads.has(t));
       paint.fillStyle = isOn ? busy : idle;
       const step = width / row.bins.length;
@@ -218,6 +243,23 @@ const timeline = {
     }
     this.drawBand();
     this.drawAxis();
+  },
+
+  /** A value holds until the next one comes; the height is from zero, or from the least below it, to the greatest. */
+  drawCounter(paint, { points, least, most }, width, height, colour) {
+    const { length } = app.profile.clock;
+    const low = Math.min(0, least);
+    const x = (at) => (at / (length || 1)) * width;
+    const y = (value) => height - 2 - ((value - low) / (Math.max(most, 0) - low || 1)) * (height - 4);
+    paint.beginPath();
+    points.forEach(([at, value], i) => {
+      paint.lineTo(x(at), y(i ? points[i - 1][1] : value));
+      paint.lineTo(x(at), y(value));
+    });
+    paint.lineTo(width, y(points[points.length - 1][1]));
+    paint.strokeStyle = colour;
+    paint.lineWidth = 1.5;
+    paint.stroke();
   },
 
   /** What fills a part of the time is drawn solid, and what takes little of it pale. */

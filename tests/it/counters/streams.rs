@@ -18,7 +18,7 @@ fn all<T>(
 
 fn counted(bytes: &[u8]) -> Vec<(String, String, f64, f64)> {
     let of = |counted: Counted| {
-        let Counted { seconds, reading } = counted;
+        let Counted { seconds, reading, .. } = counted;
         (reading.counter.to_string(), reading.unit.into_owned(), reading.value.unwrap(), seconds)
     };
     all(bytes, |event| Counted::of(event).map(of)).unwrap().into_iter().flatten().collect()

@@ -146,6 +146,7 @@ fn facts(trace: &Trace) -> Vec<String> {
     facts.extend(trace.kept.disk_requests.iter().map(|one| format!("{one:?}")));
     facts.push(format!("{:?}", trace.disk));
     facts.extend(trace.interrupts.iter().map(|one| format!("{one:?}")));
+    facts.extend(trace.counters.iter().map(|one| format!("{one:?}")));
     facts.extend(trace.stacks.iter().map(|stack| {
         let path = |part: Option<NodeId>| part.map(|part| trace.addresses.path(part).collect::<Vec<_>>());
         format!("{:x?} {:x?}", path(stack.kernel), path(stack.user))

@@ -1,4 +1,6 @@
-//! Performance data blocks, typed by hand from `winperf.h`, and `Counter 009`.
+//! Performance data blocks, typed by hand from `winperf.h`, `Counter 009`, and counters beside the samples of a recording.
+
+use super::{Bytes, Event, IntoEvent, Item, guid};
 
 /// A block that is being built.
 pub struct Block {
@@ -138,4 +140,20 @@ pub fn four(value: u32) -> Vec<u8> {
 
 pub fn eight(value: u64) -> Vec<u8> {
     value.to_le_bytes().to_vec()
+}
+
+/// The value of a counter as etwprof records it: a self-describing event of its own provider.
+pub fn recorded(pid: u32, [object, instance, counter, unit]: [&str; 4], value: f64) -> Event {
+    let [object, instance, counter, unit] = [object, instance, counter, unit].map(str::to_owned);
+    let payload = move |bytes: Bytes| {
+        let texts = bytes.u32(pid).utf16z(&object).utf16z(&instance).utf16z(&counter).utf16z(&unit);
+        texts.u64(value.to_bits())
+    };
+    // Types: 8 is UINT32, with 0x80 a second byte follows, 5 for a process id; 1 is UNICODESTRING, 12 is DOUBLE.
+    let fields = b"ProcessId\0\x88\x05Object\0\x01Instance\0\x01Counter\0\x01Unit\0\x01Value\0\x0c";
+    Event::manifest(guid("deb49ce9-f9ba-505d-8029-5461bd3c09a5"), 0, 0, payload)
+        .channel(11)
+        .by(if pid == 0 { 999 } else { pid }, 0)
+        .item(Item::schema("Counter", fields))
+        .item(Item::provider_traits("etwprof"))
 }
