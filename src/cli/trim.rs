@@ -20,15 +20,15 @@ use super::usage::Usage;
 use super::{args, candidates, load, output, say};
 
 pub(super) fn run(args: &args::Trim, quiet: bool) -> Result<()> {
-    let trimmed = trimmed(args, quiet)?;
+    let trimmed = trimmed(args, Identities::default(), quiet)?;
     output::print(|mut out| match args.json {
         true => report::write_json(&mut out, &trimmed),
         false => report::write(&mut out, &trimmed),
     })
 }
 
-/// Writes the smaller recording.
-fn trimmed(args: &args::Trim, quiet: bool) -> Result<Trimmed> {
+/// Writes the smaller recording, with these identities of images and those that its options find.
+fn trimmed(args: &args::Trim, mut identities: Identities, quiet: bool) -> Result<Trimmed> {
     let to = args::Output { path: Some(args.output.clone()), format: None };
     if to.file().is_none() || args.output.exists() && !args.output.is_file() && !args.output.is_dir() {
         bail!(Usage("-o: a recording is written to a file; name one".to_owned()));
@@ -55,7 +55,9 @@ fn trimmed(args: &args::Trim, quiet: bool) -> Result<Trimmed> {
             }
         })?;
     let mut trace = trace;
-    let identities = trace.as_mut().map(|trace| identities(trace, &args.images, quiet)).unwrap_or_default();
+    if let Some(trace) = &mut trace {
+        identities.extend(found_in(trace, &args.images, quiet));
+    }
     let choice = match &trace {
         Some(trace) if !is_all => Some((trace, choice(args, &filter, trace, quiet)?)),
         _ => None,
@@ -108,12 +110,13 @@ fn trimmed(args: &args::Trim, quiet: bool) -> Result<Trimmed> {
     Ok(Trimmed::new(recording.size(), &copied, damage.len()))
 }
 
-/// Writes what `filter` keeps of the processes of a recording's parts to one file.
+/// Writes what `filter` keeps of the processes of a recording's parts to one file, with these identities of images.
 #[cfg(windows)]
 pub(super) fn shrink(
     parts: &[PathBuf],
     to: &Path,
     filter: &Filter,
+    identities: Identities,
     compress: bool,
     quiet: bool,
 ) -> Result<Trimmed> {
@@ -132,7 +135,7 @@ pub(super) fn shrink(
         to: None,
         provider: Vec::new(),
     };
-    trimmed(&args, quiet)
+    trimmed(&args, identities, quiet)
 }
 
 impl args::Trim {
@@ -142,7 +145,7 @@ impl args::Trim {
 }
 
 /// The identities of images that these folders have, and the recording does not.
-fn identities(trace: &mut Trace, folders: &[PathBuf], quiet: bool) -> Identities {
+fn found_in(trace: &mut Trace, folders: &[PathBuf], quiet: bool) -> Identities {
     if folders.is_empty() {
         return Identities::default();
     }
@@ -153,8 +156,13 @@ fn identities(trace: &mut Trace, folders: &[PathBuf], quiet: bool) -> Identities
         let (found, without) = (count(found.len() as u64), count(without.count() as u64));
         say::note(format_args!("the PDB ids of {found} images were added; {without} images have none"));
     }
+    identities_of(trace, &found)
+}
+
+/// The identities of these modules, wherever they are mapped.
+pub(super) fn identities_of(trace: &Trace, modules: &BTreeSet<ModuleId>) -> Identities {
     let mut identities = Identities::default();
-    for mapping in trace.mappings.iter().filter(|mapping| found.contains(&mapping.module)) {
+    for mapping in trace.mappings.iter().filter(|mapping| modules.contains(&mapping.module)) {
         let Some(module) = trace.module(mapping.module) else { continue };
         let pid = match trace.process(mapping.process) {
             Some(process) if !module.kernel => process.pid,

@@ -5,8 +5,10 @@ import os
 import re
 import subprocess
 import threading
+import time
 from types import SimpleNamespace
 
+import checks
 from run import (ALL, LIMIT, LIVE, TRACE_2011, TRACE_2016, WINDOWS_RUN, Run, Target, convert, expect, program, real, same, total, wine)
 
 
@@ -102,4 +104,59 @@ def a_recording_ends_when_something_happens():
     expect(run.code == 2 and "expected cpu:80%" in run.err, run.err)
 
 
-CHECKS = [a_file_has_what_the_profile_shows, a_ring_keeps_the_newest, a_recording_ends_when_something_happens]
+def a_kill_leaves_a_file_that_opens():
+    """At ten moments of the demo's three seconds, which are played as fast as they were recorded."""
+    recorded = program("killed.etl")
+    part = recorded + ".part"
+    counts = []
+    for moment in range(10):
+        delay = 1.2 + 0.25 * moment
+
+        def reached(line):
+            if '"call":"ProcessTrace' not in line:
+                return False
+            time.sleep(delay)
+            return True
+
+        Run("record", "--all", "--duration", "60s", "-o", wine(recorded), kill=reached, times="now", frequency=10_000_000,
+            speed="real")
+        expect(os.path.exists(part) and not os.path.exists(recorded), f"after {delay} s: {os.listdir(os.path.dirname(recorded))}")
+        os.rename(part, recorded)
+        info = subprocess.run([WINDOWS_RUN, program("etwprof.exe"), "info", wine(recorded), "--json"], text=True,
+                              capture_output=True, timeout=LIMIT)
+        expect(info.returncode == 0, f"after {delay} s: {info.stderr}")
+        info = json.loads(info.stdout)
+        expect(info["damaged"] == [], f"after {delay} s: {info['damaged']}")
+        counts.append((delay, info["samples"]["total"]))
+        convert(recorded)
+        os.unlink(recorded)
+    # What is written once a second may be missing, and what is on its way for another second and a half.
+    late = [samples for delay, samples in counts if delay >= 3.2]
+    expect(all(samples > 1000 for samples in late), f"{counts}")
+
+
+@real
+def a_full_disk_ends_the_file_and_says_so():
+    folder = program("full")
+    os.makedirs(folder, exist_ok=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        raise checks.Skipped("a disk that fills is mounted by root only")
+    try:
+        recorded = os.path.join(folder, "a.etl")
+        run = Run("record", "--all", "--whole-system", "--duration", "500ms", "-o", wine(recorded), trace=TRACE_2016).clean()
+        expect(run.code == 1 and "cannot write all of" in run.err, f"{run.code}: {run.err}")
+        expect(not os.path.exists(recorded), "no half file under the final name")
+        expect(0 < total(convert(recorded + ".part")) < total(convert(TRACE_2016)), "what came before opens")
+        # Beside a profile, which is whole.
+        os.unlink(recorded + ".part")
+        run = Run(*ALL, "--whole-system", "--record-to", wine(recorded), trace=TRACE_2016).clean()
+        expect(run.code == 1 and "cannot write all of" in run.err, f"{run.code}: {run.err}")
+        same(run, convert(TRACE_2016), "the profile")
+    finally:
+        subprocess.run(["umount", folder], check=True)
+        os.rmdir(folder)
+
+
+CHECKS = [a_file_has_what_the_profile_shows, a_ring_keeps_the_newest, a_recording_ends_when_something_happens,
+          a_kill_leaves_a_file_that_opens, a_full_disk_ends_the_file_and_says_so]

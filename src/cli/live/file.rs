@@ -1,6 +1,6 @@
 //! The .etl file of a live recording.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,9 @@ use etwprof::origin::Origin;
 use etwprof::profile::Filter;
 use etwprof::report::bytes;
 use etwprof::session::Losses;
-use etwprof::symbols::local_images;
+use etwprof::symbols::local_images::{self, Identified};
 use etwprof::trace::{Builder, Mapping, Module, ModuleId, ProcessId, Trace};
-use etwprof::trim::is_fact;
+use etwprof::trim::{Identities, is_fact};
 
 use crate::cli::args::Live;
 use crate::cli::usage::Usage;
@@ -103,7 +103,7 @@ impl<'a> Destination<'a> {
         quiet: bool,
     ) -> Result<()> {
         let kept = if self.whole_system { Filter::default() } else { targets };
-        let pdbs = pdbs(trace, &kept);
+        let identities = identities(trace, &kept);
         let end = trace.clock.filetime(trace.span.map_or(trace.clock.base, |(_, last)| last));
         let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let ending = writer::Ending {
@@ -112,7 +112,8 @@ impl<'a> Destination<'a> {
             buffers_lost: count(losses.buffers),
         };
         leave_out_what_events_say(&mut file, trace);
-        let written = file.finish(ending, |pid, base| pdbs.get(&(pid, base)).cloned());
+        // Those of what ran before come with the others.
+        let written = file.finish(ending, |_, _| None);
         let parts = self.parts();
         let left = parts.iter().map(|part| part.display().to_string()).collect::<Vec<_>>().join(" and ");
         let (have, open) = if parts.len() == 1 { ("has", "opens") } else { ("have", "open together") };
@@ -120,10 +121,11 @@ impl<'a> Destination<'a> {
             format!("cannot write all of {left}, which {have} what came before, and {open}")
         })?;
         let shown = self.path.display();
-        if let ([part], true, false) = (parts.as_slice(), kept.keeps_all(), self.compress) {
+        let is_whole = kept.keeps_all() && !self.compress && identities.is_empty();
+        if let ([part], true) = (parts.as_slice(), is_whole) {
             return fs::rename(part, self.path).with_context(|| format!("cannot write {shown}"));
         }
-        let trimmed = trim::shrink(&parts, self.path, &kept, self.compress, quiet)
+        let trimmed = trim::shrink(&parts, self.path, &kept, identities, self.compress, quiet)
             .with_context(|| format!("{left} {have} the whole recording, and {open}"))?;
         if !quiet {
             let (of, size) = (bytes(trimmed.bytes_in), bytes(trimmed.bytes_out));
@@ -156,21 +158,20 @@ fn pid(trace: &Trace, mapping: &Mapping, module: &Module) -> u32 {
     }
 }
 
-/// The link times and PDBs of the images of kept processes and of the kernel, by process and base.
-fn pdbs(trace: &mut Trace, kept: &Filter) -> HashMap<(u32, u64), (u32, String, etwprof::debug_id::DebugId)> {
+/// The link times and PDBs that files have and events do not, of the images of kept processes and of the kernel.
+fn identities(trace: &mut Trace, kept: &Filter) -> Identities {
     let processes = kept.processes(trace);
     let is_kept = |process: ProcessId| processes.get(process.0 as usize) == Some(&true);
     let mapped = trace.mappings.iter().filter(|mapping| is_kept(mapping.process));
     let kernel = (0..).map(ModuleId).zip(&trace.modules).filter(|(_, module)| module.kernel);
-    let modules: BTreeSet<ModuleId> =
-        mapped.map(|mapping| mapping.module).chain(kernel.map(|(id, _)| id)).collect();
-    local_images::identify(trace, modules);
-    let identity = |mapping: &Mapping| {
-        let module = trace.module(mapping.module)?;
-        let pdb = module.pdb.as_ref().or(module.managed_pdb.as_ref())?;
-        Some(((pid(trace, mapping, module), mapping.base), (module.timestamp, pdb.name.clone(), pdb.id)))
+    let is_unknown = |id: &ModuleId| {
+        trace.module(*id).is_some_and(|module| module.pdb.is_none() && module.managed_pdb.is_none())
     };
-    trace.mappings.iter().filter_map(identity).collect()
+    let modules = mapped.map(|mapping| mapping.module).chain(kernel.map(|(id, _)| id)).filter(is_unknown);
+    let modules: BTreeSet<ModuleId> = modules.collect();
+    let found = local_images::identify(trace, modules);
+    let found = found.into_iter().filter(|(_, file)| *file == Identified::Same).map(|(id, _)| id).collect();
+    trim::identities_of(trace, &found)
 }
 
 /// Where events say otherwise than the list of what ran before, they are right, and the file has them.
