@@ -86,7 +86,7 @@ pub(crate) struct Samples {
 
     /// Keep the time in which this recorded counter was highest: 'System.Runtime\gc-heap-size', or with =TIME, which is
     /// 10s otherwise
-    #[arg(long, value_name = "COUNTER", conflicts_with_all = ["from", "to"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "to"])]
     pub(crate) highest: Option<Highest>,
 
     /// Keep samples while the .NET runtime of their process does this
