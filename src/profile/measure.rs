@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::clock::Ticks;
 use crate::events::kernel::InterruptKind;
-use crate::trace::waits::{Span, State, Waits};
+use crate::trace::waits::{self, Span, State, Waits};
 use crate::trace::{
     ChosenEvent, Context, InterruptSpan, Keep, ProcessId, RunnerId, Sample, StackId, Stacked, Trace,
 };
@@ -121,7 +121,7 @@ impl Dot {
 /// What made a thread ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Waker {
-    /// The thread; `None` for an interrupt.
+    /// The thread, known or not; `None` for an interrupt.
     pub(super) runner: Option<RunnerId>,
     pub(super) stack: StackId,
 }
@@ -213,6 +213,7 @@ fn of_interrupts(trace: &Trace, filter: &Filter) -> Vec<Dot> {
 fn of_waits(trace: &Trace, waits: &Waits, measure: &Measure, filter: &Filter) -> Vec<Dot> {
     let Range { start: from, end: to } = filter.period(trace);
     let all = waits.threads.iter().flat_map(|thread| &thread.spans);
+    let runners = if measure.wakers { runners(trace, waits) } else { FxHashMap::default() };
     let dot = |span: &Span| {
         let (start, end) = (span.start.max(from), span.end.min(to));
         // A thread that never ran has no story.
@@ -222,8 +223,13 @@ fn of_waits(trace: &Trace, waits: &Waits, measure: &Measure, filter: &Filter) ->
         let value = trace.clock.filetime(end).saturating_sub(trace.clock.filetime(start)).max(0);
         let ready = span.readied_by(&trace.kept).filter(|_| measure.wakers);
         let waker = ready.map(|ready| {
-            let of_thread = waits.waker(trace, ready).is_some();
-            Waker { runner: of_thread.then_some(ready.runner), stack: ready.stack }
+            let runner = match waits.waker(trace, ready) {
+                // The event itself may name nobody.
+                waits::Waker::Thread(thread) => Some(runners.get(&thread).copied().unwrap_or(ready.runner)),
+                waits::Waker::Unknown => Some(ready.runner),
+                waits::Waker::Interrupt => None,
+            };
+            Waker { runner, stack: ready.stack }
         });
         let mark = match (span.state, measure) {
             (State::Ready, Measure { what: Measured::Wall, .. }) => Some(Remark::Ready),
@@ -247,4 +253,10 @@ fn of_waits(trace: &Trace, waits: &Waits, measure: &Measure, filter: &Filter) ->
         })
     };
     all.filter(|span| measure.what.has(span.state)).filter_map(dot).collect()
+}
+
+/// A runner of each thread, by its index in [`Waits::threads`].
+fn runners(trace: &Trace, waits: &Waits) -> FxHashMap<usize, RunnerId> {
+    let ids = (0..).map(RunnerId).take(trace.runners.len());
+    ids.filter_map(|id| Some((waits.thread_of(id)?, id))).collect()
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::events::kernel::{DiskIoKind, ReadyThread};
 use crate::prefix_tree::NodeId;
 use crate::profile::{Entry, FrameId, Profile};
-use crate::trace::waits::{Cause, Causes, Chain, ChainEnd, Link, State, ThreadTimes, Wait, Waits};
+use crate::trace::waits::{self, Cause, Causes, Chain, ChainEnd, Link, State, ThreadTimes, Wait, Waits};
 use crate::trace::{Stacked, Trace};
 
 use super::narrow::narrow;
@@ -142,8 +142,10 @@ pub struct Who {
 /// What made a thread ready.
 #[derive(Clone, Debug, Serialize)]
 pub struct Waker {
-    /// The thread; `None` for an interrupt.
+    /// The thread; `None` for an interrupt, and for a thread that is not known.
     pub thread: Option<Who>,
+    /// It was an interrupt: a device, a timer.
+    pub interrupt: bool,
     /// What it did then, the innermost function first.
     pub stack: Vec<String>,
 }
@@ -212,9 +214,16 @@ impl Row {
         };
         let ns = |time| trace.clock.nanoseconds(time);
         let Chain { links, end, .. } = waits.chain(trace, wait);
-        let readied = |event: &Stacked<ReadyThread>| Waker {
-            thread: waits.waker(trace, event).map(|thread| Who::new(profile, waits, thread)),
-            stack: texts(waker.unwrap_or_default()),
+        let readied = |event: &Stacked<ReadyThread>| {
+            let who = waits.waker(trace, event);
+            Waker {
+                thread: match who {
+                    waits::Waker::Thread(thread) => Some(Who::new(profile, waits, thread)),
+                    waits::Waker::Interrupt | waits::Waker::Unknown => None,
+                },
+                interrupt: who == waits::Waker::Interrupt,
+                stack: texts(waker.unwrap_or_default()),
+            }
         };
         let step = |link: &Link| Step {
             thread: Who::new(profile, waits, link.thread),
@@ -301,16 +310,14 @@ pub fn write_rows(out: &mut impl Write, worst: &WorstWaits, width: Option<usize>
             writeln!(out, "{}", line(&cause.text(&time), 2))?;
         }
         write_stack(out, "waited in", &row.stack, &line)?;
-        match &row.readied_by {
-            None => {}
-            Some(Waker { thread: None, stack }) => {
-                writeln!(out, "  readied by an interrupt")?;
-                write_stack(out, "in", stack, &line)?;
-            }
-            Some(Waker { thread: Some(thread), stack }) => {
-                writeln!(out, "{}", line(&format!("readied by {}", thread.text()), 2))?;
-                write_stack(out, "in", stack, &line)?;
-            }
+        if let Some(Waker { thread, interrupt, stack }) = &row.readied_by {
+            let who = match thread {
+                Some(thread) => thread.text(),
+                None if *interrupt => "an interrupt".to_owned(),
+                None => "a thread that is not known".to_owned(),
+            };
+            writeln!(out, "{}", line(&format!("readied by {who}"), 2))?;
+            write_stack(out, "in", stack, &line)?;
         }
         write_chain(out, row, &time, &line)?;
         writeln!(out)?;

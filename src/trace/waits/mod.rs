@@ -170,6 +170,17 @@ impl Wait {
     }
 }
 
+/// Who made a thread ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Waker {
+    /// A thread: an index into [`Waits::threads`].
+    Thread(usize),
+    /// An interrupt: a device, a timer.
+    Interrupt,
+    /// A thread that is not known.
+    Unknown,
+}
+
 /// The states of all threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -185,8 +196,8 @@ pub struct Waits {
     pub contradictions: u64,
     /// The thread of each runner of the trace, as an index into `threads`.
     rows: Vec<Option<u32>>,
-    /// Who ran on each processor, as indices into `threads`; `None` where it is not known or nobody did.
-    processors: Vec<Vec<(Ticks, Option<u32>)>>,
+    /// Who ran on each processor from when on. Nobody but an interrupt makes a thread ready while the idle thread runs.
+    processors: Vec<Vec<(Ticks, Waker)>>,
 }
 
 impl Waits {
@@ -204,23 +215,22 @@ impl Waits {
         Waits { window: (from, to.max(from)), threads, ..self.clone() }
     }
 
-    /// Who ran on a processor at a moment, or began to: an index into `threads`.
-    fn running(&self, processor: u16, time: Ticks) -> Option<usize> {
+    /// Who ran on a processor at a moment, or began to.
+    fn running(&self, processor: u16, time: Ticks) -> Option<Waker> {
         let ran = self.processors.get(usize::from(processor))?;
         let place = ran.partition_point(|(since, _)| *since <= time).checked_sub(1)?;
-        ran.get(place)?.1.map(|row| row as usize)
+        ran.get(place).map(|(_, who)| *who)
     }
 
-    /// The thread that made another one ready: an index into `threads`. `None` where an interrupt did, or nobody knows.
-    pub fn waker(&self, trace: &Trace, ready: &Stacked<ReadyThread>) -> Option<usize> {
+    /// Who made a thread ready. Where the event names nobody, it was whoever ran on its processor.
+    pub fn waker(&self, trace: &Trace, ready: &Stacked<ReadyThread>) -> Waker {
         if ready.fact.is_from_interrupt() {
-            return None;
+            return Waker::Interrupt;
         }
-        let runner = trace.runner(ready.runner);
-        match runner.tid {
-            0 => None,
-            NO_ID => self.running(ready.processor, ready.time),
-            _ => self.thread_of(ready.runner),
+        match trace.runner(ready.runner).tid {
+            0 => Waker::Interrupt,
+            NO_ID => self.running(ready.processor, ready.time).unwrap_or(Waker::Unknown),
+            _ => self.thread_of(ready.runner).map_or(Waker::Unknown, Waker::Thread),
         }
     }
 

@@ -72,6 +72,49 @@ fn blocked_time_stands_where_the_thread_went_to_sleep() {
     );
 }
 
+/// Thread 41 of a.exe waits in 0x1000 from 10 to 40 ms. 52 of b.exe runs on processor 1 from 20 to 30 ms, then nobody.
+fn woken(ready: impl FnOnce(Etl) -> Etl) -> (TempDir, String) {
+    let etl = machine().event(0, at(1), CSwitch::new(0, 41));
+    let etl = etl.event(0, at(10), CSwitch::new(41, 0).reason(15, 5));
+    let etl = etl.event(1, at(20), CSwitch::new(0, 52)).event(1, at(30), CSwitch::new(52, 0));
+    let etl = stack(ready(etl).event(0, at(40), CSwitch::new(0, 41)), 40, (40, 41), &[K], &[0x1000]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("woken.etl");
+    std::fs::write(&path, etl.event(0, at(50), CSwitch::new(41, 0)).finish()).unwrap();
+    let path = path.display().to_string();
+    (folder, path)
+}
+
+#[test]
+fn who_ended_a_wait_is_known_by_a_record_without_a_thread_too() {
+    // The record of a thread that is made ready names nobody: it was whoever ran on its processor.
+    let by_52 = |etl: Etl| etl.event(1, at(25), ready(41, false));
+    let by_dpc = |etl: Etl| etl.event(1, at(25), ready(41, true));
+    let while_idle = |etl: Etl| etl.event(1, at(35), ready(41, false));
+    let elsewhere = |etl: Etl| etl.event(2, at(35), ready(41, false));
+    let cases: [(&dyn Fn(Etl) -> Etl, &str, &str, Option<u64>, bool, &str); 4] = [
+        (&by_52, "b.exe", "b.exe (50) thread 52", Some(52), false, "filled"),
+        (&by_dpc, "an interrupt", "an interrupt", None, true, "interrupt"),
+        (&while_idle, "an interrupt", "an interrupt", None, true, "interrupt"),
+        (&elsewhere, "an unknown process", "a thread that is not known", None, false, "no_event"),
+    ];
+    for (ready, process, thread, tid, interrupt, end) in cases {
+        let (_folder, path) = woken(ready);
+        let args = ["convert", "-f", "folded", "--no-symbols", "--metric", "blocked", "--with-wakers"];
+        let output = etwprof([&args[..], &["--tid", "41", &path]].concat()).success();
+        let folded = output.text();
+        assert!(folded.starts_with(&format!("a.exe (40);0x1000;{K:#x};[readied by {process}] ")), "{folded}");
+        let output = etwprof(["waits", "--no-symbols", "--tid", "41", &path]).success();
+        assert!(output.text().contains(&format!("\n  readied by {thread}\n")), "{}", output.text());
+        let output = etwprof(["waits", "--no-symbols", "--tid", "41", "--json", &path]).success();
+        let worst: Value = serde_json::from_str(output.text()).unwrap();
+        let readied_by = &worst["waits"][0]["readied_by"];
+        assert_eq!(readied_by["thread"]["tid"].as_u64(), tid, "{worst}");
+        assert_eq!(readied_by["interrupt"], interrupt, "{worst}");
+        assert_eq!(worst["waits"][0]["chain_end"], end, "{worst}");
+    }
+}
+
 #[test]
 fn ready_time_is_what_came_after_and_pre_emption() {
     let ready = folded(&["--metric", "ready", "--name", "a.exe"]);
@@ -155,6 +198,7 @@ fn the_worst_wait_has_its_stack_its_waker_and_what_that_did() {
             "ready_ns": 5000000,
             "readied_by": {
                 "thread": {"pid": 50, "process": "b.exe", "tid": 52, "name": ""},
+                "interrupt": false,
                 "stack": ["0xffff800000000020", "0x9000"]
             },
             "chain": [
