@@ -143,7 +143,7 @@ pub(super) fn samples(
         return Balance { total, kept: total, ..Balance::default() };
     }
     if let Measured::Events | Measured::Allocated = measure.what {
-        return filter.sift(trace, of_events(trace, measure), keep);
+        return filter.sift(trace, measure.what.metric(), of_events(trace, measure), keep);
     }
     let mut dots = Vec::new();
     let mut balance = Balance::default();
@@ -151,7 +151,7 @@ pub(super) fn samples(
         balance = filter.apply(trace, |sample| dots.push(Dot::of(sample)));
     }
     let waits = Waits::new(trace).map(|waits| of_waits(trace, &waits, measure, filter)).unwrap_or_default();
-    balance = balance + filter.sift(trace, waits, |dot| dots.push(dot));
+    balance = balance + filter.sift(trace, measure.what.metric(), waits, |dot| dots.push(dot));
     dots.sort_by_key(|dot| dot.time);
     dots.into_iter().for_each(keep);
     balance

@@ -404,6 +404,30 @@ fn any_event_with_a_stack_can_be_the_metric() {
 }
 
 #[test]
+fn events_on_the_idle_thread_are_not_idle() {
+    let fault = |ms, tid| page_fault::hard_fault(at(ms), 0x8000, tid, 4096);
+    let etl = stack(machine().event(0, at(1), fault(0, 41)), 1, (40, 41), &[K], &[0x1000]);
+    let etl = etl.event(0, at(3), fault(2, 0)).event(0, at(5), Sample::new(K, 0));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("idle.etl");
+    std::fs::write(&path, etl.finish()).unwrap();
+    let path = path.display().to_string();
+    let rows = |more: &[&str]| {
+        let args = ["top", &path, "--by", "process", "--no-symbols", "--json"];
+        let output = etwprof([&args[..], more].concat()).success();
+        let top: Value = serde_json::from_str(output.text()).unwrap();
+        let row =
+            |row: &Value| (row["name"].as_str().unwrap().to_owned(), row["exclusive"].as_i64().unwrap());
+        let mut rows: Vec<_> = top["rows"].as_array().unwrap().iter().map(row).collect();
+        rows.sort();
+        rows
+    };
+    let both = [("Idle (0)".to_owned(), 1), ("a.exe (40)".to_owned(), 1)];
+    assert_eq!(rows(&["--event", "PageFault/HardFault"]), both);
+    assert_eq!(rows(&["--event", "PageFault/HardFault", "--pid", "40"]), both[1..]);
+}
+
+#[test]
 fn a_timeline_shows_what_threads_did_and_when() {
     let (text, _) = run(&["timeline", "--json", "--tid", "41", "--slot", "20ms"]);
     let table: Value = serde_json::from_str(&text).unwrap();
