@@ -28,6 +28,7 @@ mod cli {
     mod mcp;
     mod output_files;
     mod report;
+    mod runtimes;
     mod servers;
     mod shaping;
     mod strict;

@@ -272,6 +272,15 @@ fn waiting(times: i64, each: i64) -> (TempDir, String) {
 }
 
 #[test]
+fn strict_asks_for_no_samples_where_none_are_shown() {
+    // No CPU samples, and the last wait has no stack.
+    let (_folder, path) = waiting(1, 10);
+    for command in ["threads", "waits", "timeline"] {
+        etwprof([command, &path, "--strict"]).success();
+    }
+}
+
+#[test]
 fn diff_compares_waits() {
     let ((_a, many), (_b, longer)) = (waiting(200, 5), waiting(200, 8));
     let ((_c, one), (_d, another)) = (waiting(1, 1_000), waiting(1, 1_600));
