@@ -23,7 +23,7 @@ pub(crate) struct Measure {
     #[arg(long, value_name = "PROVIDER/NAME", value_parser = Matcher::parse, conflicts_with = "metric")]
     pub(crate) event: Vec<Matcher>,
 
-    /// Show blocked time by why threads left their processors: [UserRequest], [WrQueue], ...
+    /// Show blocked time by why threads blocked: [UserRequest], [WrQueue], ...
     #[arg(long)]
     pub(crate) by_reason: bool,
 

@@ -116,6 +116,35 @@ fn who_ended_a_wait_is_known_by_a_record_without_a_thread_too() {
 }
 
 #[test]
+fn tables_have_reasons_and_kinds_of_time() {
+    let rows = |args: &[&str]| {
+        let (text, _) = run(&[&["top", "--name", "a.exe", "--no-symbols", "--json"], args].concat());
+        let top: Value = serde_json::from_str(&text).unwrap();
+        let rows = top["rows"].as_array().unwrap();
+        let exclusive: i64 = rows.iter().map(|row| row["exclusive"].as_i64().unwrap()).sum();
+        assert_eq!(top["kept"], exclusive, "{top}");
+        let row =
+            |row: &Value| (row["name"].as_str().unwrap().to_owned(), row["inclusive"].as_i64().unwrap());
+        rows.iter().map(row).collect::<Vec<_>>()
+    };
+    let blocked = ["--metric", "blocked", "--by-reason"];
+    for sort in ["exclusive", "inclusive"] {
+        let rows = rows(&[&blocked[..], &["--sort", sort]].concat());
+        assert_eq!(rows[0], ("[WrQueue]".to_owned(), 30_000));
+        assert_eq!(rows.len(), 4, "and three functions: {rows:?}");
+    }
+    let wall = rows(&["--metric", "wall"]);
+    assert_eq!(wall[..2], [("[blocked]".to_owned(), 30_000), ("[ready]".to_owned(), 25_000)]);
+    let top = |form: &[&str]| {
+        run(&[&["top", "--name", "a.exe", "--no-symbols", "-n", "1"], &blocked[..], form].concat()).0
+    };
+    let text = top(&[]);
+    assert!(text.lines().nth(1).unwrap().ends_with("  [WrQueue]"), "{text}");
+    let csv = top(&["--csv"]);
+    assert_eq!(csv.lines().nth(1), Some("[WrQueue],,heading,,,0,30000,0,30000000"));
+}
+
+#[test]
 fn ready_time_is_what_came_after_and_pre_emption() {
     let ready = folded(&["--metric", "ready", "--name", "a.exe"]);
     assert_eq!(
@@ -351,6 +380,14 @@ fn what_was_allocated_by_its_type() {
         "a.exe (40);[System.String];0x2000;0x1000 1024",
     ];
     assert_eq!(folded(etl.clone()), ticks);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.etl");
+    std::fs::write(&path, etl.clone().finish()).unwrap();
+    let path = path.display().to_string();
+    let args = ["top", &path, "--metric", "allocated", "--by-type", "--no-symbols", "--csv"];
+    let output = etwprof(args).success();
+    let rows: Vec<&str> = output.text().lines().skip(1).take(2).collect();
+    assert_eq!(rows, ["[System.Byte[]],,heading,,,0,2048,0,0", "[System.String],,heading,,,0,1024,0,0"]);
     // Of a process with objects that were chosen by chance, these alone.
     let etl = etl.event(0, at(4), stack(clr::allocation_sampled(40, 1, "N.T")));
     assert_eq!(folded(etl), ["a.exe (40);[N.T];0x2000;0x1000 102400"]);
