@@ -70,6 +70,7 @@ fn slots(args: &args::Timeline, filter: &Filter, analysis: &Analysis, most_slots
         threads: &threads,
         processes: &processes,
         by_thread: args.by == args::TimelineBy::Thread,
+        before: filter.to.map(|to| to.at(trace)),
     };
     let Some(slots) = Slots::new(trace, waits.as_ref(), (from, to), slot.get(), chosen) else {
         bail!(Usage(format!(

@@ -417,6 +417,7 @@ impl<'a> Builder<'a> {
         let rows = runners.map(|runner| self.known.get(&key(*runner)).copied().flatten()).collect();
         Waits {
             rows,
+            before: Ticks(i64::MAX),
             window: self.window,
             has_ready_events: !self.trace.kept.readied.is_empty(),
             threads: self.rows.into_iter().map(|row| row.times).collect(),

@@ -196,6 +196,8 @@ pub struct Waits {
     pub contradictions: u64,
     /// The thread of each runner of the trace, as an index into `threads`.
     rows: Vec<Option<u32>>,
+    /// Samples count that were taken before this moment: the end of the window belongs to what comes next, if that was cut off.
+    before: Ticks,
     /// Who ran on each processor from when on. Nobody but an interrupt makes a thread ready while the idle thread runs.
     processors: Vec<Vec<(Ticks, Waker)>>,
 }
@@ -210,9 +212,10 @@ impl Waits {
     /// one of them, a part is left.
     #[must_use]
     pub fn between(&self, (from, to): (Ticks, Ticks)) -> Waits {
+        let before = to.min(self.before);
         let (from, to) = (from.max(self.window.0), to.min(self.window.1));
         let threads = self.threads.iter().map(|thread| thread.between((from, to))).collect();
-        Waits { window: (from, to.max(from)), threads, ..self.clone() }
+        Waits { window: (from, to.max(from)), threads, before, ..self.clone() }
     }
 
     /// Who ran on a processor at a moment, or began to.
@@ -244,7 +247,8 @@ impl Waits {
     pub fn sampled(&self, trace: &Trace) -> Vec<i64> {
         let mut sampled = vec![0_i64; self.threads.len()];
         let (first, last) = self.window;
-        let inside = trace.samples.iter().filter(|sample| (first..=last).contains(&sample.time));
+        let is_inside = |time: Ticks| (first..=last).contains(&time) && time < self.before;
+        let inside = trace.samples.iter().filter(|sample| is_inside(sample.time));
         for sample in inside.filter(|sample| sample.context == Context::Thread) {
             let thread = self.thread_of(sample.runner).and_then(|thread| sampled.get_mut(thread));
             if let Some(time) = thread {

@@ -281,6 +281,36 @@ fn a_range_of_time_is_looked_at_alone() {
     assert!(output.code == 1 && output.stderr.contains("in this range"), "{}", output.stderr);
 }
 
+#[test]
+fn a_sample_counts_on_one_side_of_a_moment() {
+    // It was taken at 5 ms. The recording ends with a switch, and a sample at that moment.
+    let etl = machine().event(0, at(1), CSwitch::new(0, 41)).event(0, at(5), Sample::new(0x1100, 41));
+    let etl = etl.event(0, at(10), Sample::new(0x1100, 41)).event(0, at(10), CSwitch::new(41, 0));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.etl");
+    std::fs::write(&path, etl.finish()).unwrap();
+    let path = path.display().to_string();
+    let json = |args: &[&str]| -> Value {
+        let output = etwprof([args, &["--json", "--tid", "41", &path]].concat()).success();
+        serde_json::from_str(output.text()).unwrap()
+    };
+    let cases: [(&[&str], i64); 5] = [
+        (&[], 2_000_000),
+        (&["--to", "5ms"], 0),
+        (&["--from", "5ms"], 2_000_000),
+        (&["--from", "5ms", "--to", "10ms"], 1_000_000),
+        (&["--to", "1s"], 2_000_000),
+    ];
+    for (range, sampled) in cases {
+        let threads = json(&[&["threads"], range].concat());
+        assert_eq!(threads["threads"][0]["sampled_ns"], sampled, "{range:?}: {threads}");
+        let timeline = json(&[&["timeline"], range].concat());
+        let rows = timeline["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == "cpu");
+        let cpu: i64 = rows.map(|row| row["total_ns"].as_i64().unwrap()).sum();
+        assert_eq!(cpu, sampled, "{range:?}: {timeline}");
+    }
+}
+
 /// Thread 41 waits in 0x1000 so many times for so many milliseconds, and runs for one between.
 fn waiting(times: i64, each: i64) -> (TempDir, String) {
     let mut etl = machine().event(0, at(1), CSwitch::new(0, 41));
