@@ -466,11 +466,15 @@ fn any_event_with_a_stack_can_be_the_metric() {
     let top: Value = serde_json::from_str(output.text()).unwrap();
     assert_eq!((&top["kept"], &top["rows"][0]["exclusive"]), (&(150 << 10).into(), &(150 << 10).into()));
     assert_eq!(top["rows"][0]["exclusive_ns"], 0);
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("a.json").display().to_string();
+    etwprof(["convert", &path, "--metric", "allocated", "--no-symbols", "-o", &saved]).success();
     for (args, code, why) in [
         (vec!["convert", &path, "--event", "PageFault/Nothing"], 1, "the recording has no such event; "),
         (vec!["convert", &path, "--event", "Process/DCStart"], 1, "without stacks"),
         (vec!["convert", &path, "--event", "a/b", "--metric", "blocked"], 2, "cannot be used with"),
         (vec!["diff", &path, &path, "--metric", "allocated"], 2, "diff compares time"),
+        (vec!["diff", &saved, &saved], 2, "a.json: diff compares time"),
         (vec!["convert", "examples/demo.etl", "--metric", "allocated"], 1, "no allocation events"),
     ] {
         let output = etwprof(&args);
