@@ -59,6 +59,8 @@ pub struct Info {
     pub disk: Option<Sums>,
     /// DPCs and interrupts by their kinds, whatever samples are kept.
     pub interrupts: Vec<interrupts::Row>,
+    /// Context switches; 0 where they are not kept ([`Keep`](crate::trace::Keep)).
+    pub context_switches: u64,
     /// How far the recording can be trusted, and what stands out.
     #[serde(flatten)]
     pub findings: Findings,
@@ -317,6 +319,7 @@ impl Info {
             sampling_intervals: intervals(trace),
             disk: (!trace.disk.is_empty()).then(|| Sums::of(trace)),
             interrupts: interrupts::by_kind(trace),
+            context_switches: trace.kept.switches.len() as u64,
             findings: Findings::of(profile, symbols),
             lost: trace.lost.clone(),
             damaged: damage

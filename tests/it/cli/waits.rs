@@ -554,6 +554,18 @@ fn a_timeline_shows_what_threads_did_and_when() {
 }
 
 #[test]
+fn info_counts_context_switches() {
+    let (text, _) = run(&["info", "--no-symbols"]);
+    let line = "switches    7 context switches (`etwprof threads` and `waits` show who waited)";
+    assert!(text.lines().any(|one| one == line), "{text}");
+    let (text, _) = run(&["info", "--no-symbols", "--json", "--name", "b.exe"]);
+    let info: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(info["context_switches"], 7);
+    let output = etwprof(["info", "examples/demo.etl", "--no-symbols"]).success();
+    assert!(!output.text().contains("context switch"), "{}", output.text());
+}
+
+#[test]
 fn what_cannot_be_shown_says_why() {
     let demo = "examples/demo.etl";
     for args in [
