@@ -20,7 +20,7 @@ use super::metric::Metric;
 pub struct Measure {
     /// What the samples of the profile are.
     pub what: Measured,
-    /// Blocked time stands below why the threads left their processors.
+    /// Blocked time stands below why the threads blocked.
     pub by_reason: bool,
     /// What was allocated stands below its type.
     pub by_type: bool,
@@ -216,7 +216,7 @@ fn of_waits(trace: &Trace, waits: &Waits, measure: &Measure, filter: &Filter) ->
     let runners = if measure.wakers { runners(trace, waits) } else { FxHashMap::default() };
     let dot = |span: &Span| {
         let (start, end) = (span.start.max(from), span.end.min(to));
-        // A thread that never ran has no story.
+        // A thread that never ran has no switch, and so neither a runner nor a stack: it is left out.
         let switch = span.switch_in(&trace.kept);
         let out = span.switch_out(&trace.kept);
         let runner = switch.map(|switch| switch.runner).or(out.and_then(|out| out.other))?;

@@ -337,9 +337,10 @@ pub fn write(out: &mut impl Write, gc: &Gc, all: &Gc, width: Option<usize>) -> i
 
 fn collections(out: &mut impl Write, runtime: &Runtime, of: usize, width: Option<usize>) -> io::Result<()> {
     let rows = &runtime.collections;
-    let which = match rows.len() < of {
-        true => format!(", the {} longest of {} collections", rows.len(), count(of as u64)),
-        false => String::new(),
+    let which = match rows.len() {
+        shown if shown >= of => String::new(),
+        1 => format!(", the longest of {} collections", count(of as u64)),
+        shown => format!(", the {} longest of {} collections", count(shown as u64), count(of as u64)),
     };
     let title = one_line(&runtime.title()).into_owned();
     writeln!(out, "\n{HEAD}{title}{HEAD:#}{DIM}{which}{DIM:#}")?;

@@ -1,4 +1,4 @@
-//! The worst waits: where each thread went to sleep, who made it ready, and what that one had waited for.
+//! The worst waits: where each thread went to sleep, who made it ready, and what the waking thread had been waiting for.
 
 use std::cmp::Reverse;
 use std::io::{self, Write};

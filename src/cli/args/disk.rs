@@ -117,7 +117,7 @@ Examples:
   etwprof interrupts trace.etl --sort longest   what delays others most
   etwprof interrupts trace.etl --by processor --from 2 --to 3
 
-The total time runs from the begin of each interrupt or DPC to its end; nested
+The total time runs from the start of each interrupt or DPC to its end; nested
 time is the part in which another one ran on top of it. The share of a CPU leaves
 nested time out, so shares add up. Threaded DPCs may be pre-empted: their time is
 an upper bound.

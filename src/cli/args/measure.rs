@@ -19,7 +19,7 @@ pub(crate) struct Measure {
     /// Show the stacks of these events instead, each event for one (repeatable): 'DiskIo/ReadInit', 'PageFault/*'
     ///
     /// PROVIDER/NAME as `etwprof events` lists them; a provider may be a GUID, and a name a number. * and ? stand for any
-    /// letters. Case does not matter.
+    /// characters. Case does not matter.
     #[arg(long, value_name = "PROVIDER/NAME", value_parser = Matcher::parse, conflicts_with = "metric")]
     pub(crate) event: Vec<Matcher>,
 

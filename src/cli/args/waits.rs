@@ -19,7 +19,8 @@ Examples:
   etwprof threads trace.etl --json -n 0 | jq .threads
 
 The recording needs context switches: `wpr -start CPU` has them, as has PerfView's
-Thread Time. Running time has the interrupts on a thread's back, sampled time has not.";
+Thread Time. Running time includes interrupts that ran on the thread; sampled time
+does not.";
 
 /// The times of threads.
 #[derive(Debug, Args)]

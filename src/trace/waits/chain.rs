@@ -1,5 +1,5 @@
-//! What a thread waited for: who made it ready, what that one had waited for before, and so on, back to the moment at
-//! which it blocked.
+//! What a thread waited for: who made it ready, what the waking thread had been waiting for before, and so on, back to the
+//! moment at which it blocked.
 
 use rustc_hash::FxHashSet;
 

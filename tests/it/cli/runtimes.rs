@@ -56,6 +56,14 @@ fn what_the_chosen_processes_lack_others_may_have() {
 }
 
 #[test]
+fn one_row_is_the_longest() {
+    let etl = collection(collection(machine(), 10, 50, 1), 20, 50, 2);
+    let (_folder, path) = saved(etl);
+    let output = etwprof(["gc", &path, "-n", "1"]).success();
+    assert!(output.text().contains("b.exe (50), the longest of 2 collections\n"), "{}", output.text());
+}
+
+#[test]
 fn samples_during_what_was_not_recorded() {
     let (_folder, path) = saved(machine().sampled(0, at(1), 40, 41, &[0x1000]));
     for (during, code, why) in [
