@@ -97,9 +97,10 @@ Examples:
   etwprof timeline trace.etl --by process  processes and their collections
   etwprof timeline trace.etl --json | jq '.rows[] | select(.kind == \"gc\")'
 
-Rows: cpu (by samples); running, ready and blocked (by context switches, if the
-recording has them); gc (threads of a .NET process paused for a collection). A
-full block is a whole slot on one processor.";
+Rows: cpu (by samples, also those of DPCs and interrupts that ran on the thread);
+running, ready and blocked (by context switches, if the recording has them); gc
+(threads of a .NET process paused for a collection). A full block is a whole slot
+on one processor.";
 
 /// What threads did over time.
 #[derive(Debug, Args)]
