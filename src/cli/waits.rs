@@ -62,9 +62,10 @@ pub(super) fn worst(args: &args::WorstWaits, quiet: bool) -> Result<()> {
     let kept = |index: usize, wait: &Wait| keeps.get(index) == Some(&true) && within(wait);
     let most = if args.rows == 0 { usize::MAX } else { args.rows };
     let worst = waits::WorstWaits::new(&analysis.profile, &spelling, &all, kept, most);
-    let printed = output::print(|mut out| match args.json {
-        true => waits::write_json(&mut out, &worst),
-        false => waits::write(&mut out, &worst, output::terminal_width()),
+    let printed = output::print(|mut out| match (args.json, args.csv) {
+        (true, _) => waits::write_json(&mut out, &worst),
+        (_, true) => waits::write_csv(&mut out, &worst),
+        _ => waits::write(&mut out, &worst, output::terminal_width()),
     });
     checked(args.limits.strict, &analysis, printed)
 }

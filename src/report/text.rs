@@ -219,7 +219,10 @@ mod tests {
         assert_eq!(duration(1.256), "1.26 s");
         assert_eq!(duration(0.0125), "12.5 ms");
         assert_eq!(duration(0.00034), "340 us");
-        assert_eq!([0.0009994, 0.0009996, 0.99994, 0.99996].map(duration), ["999 us", "1.0 ms", "999.9 ms", "1.00 s"]);
+        assert_eq!(
+            [0.0009994, 0.0009996, 0.99994, 0.99996].map(duration),
+            ["999 us", "1.0 ms", "999.9 ms", "1.00 s"]
+        );
         assert_eq!(duration(0.0), "0.00 s");
         assert_eq!(bytes(5), "5 B");
         assert_eq!(bytes(4_879_401), "4.7 MiB");

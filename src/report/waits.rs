@@ -12,10 +12,11 @@ use crate::profile::{Entry, FrameId, Profile};
 use crate::trace::waits::{self, Cause, Causes, Chain, ChainEnd, Link, State, ThreadTimes, Wait, Waits};
 use crate::trace::{Stacked, Trace};
 
+use super::grid::Csv;
 use super::narrow::narrow;
 use super::spelling::Spelling;
 use super::table::grid_rest;
-use super::text::{bytes, count, duration, json, one_line};
+use super::text::{bytes, cell, count, duration, json, one_line};
 use super::thread_times::thread_text;
 
 /// Waits, the longest first.
@@ -378,4 +379,44 @@ fn write_chain(
 /// Writes the waits as JSON.
 pub fn write_json(out: &mut impl Write, worst: &WorstWaits) -> io::Result<()> {
     json(out, worst)
+}
+
+/// Writes the waits as CSV, with a head: a row for each, with the innermost function of its stack.
+pub fn write_csv(out: &mut impl Write, worst: &WorstWaits) -> io::Result<()> {
+    const HEAD: [&str; 13] = [
+        "pid",
+        "process",
+        "tid",
+        "name",
+        "start_ns",
+        "duration_ns",
+        "ready_ns",
+        "reason",
+        "readied_by_pid",
+        "readied_by_process",
+        "readied_by_tid",
+        "readied_by_interrupt",
+        "function",
+    ];
+    let mut csv = Csv::new(out, &HEAD)?;
+    for row in &worst.waits {
+        let waker = row.readied_by.as_ref();
+        let by = waker.and_then(|waker| waker.thread.as_ref());
+        csv.row(&(
+            row.thread.pid,
+            cell(&row.thread.process),
+            row.thread.tid,
+            cell(&row.thread.name),
+            row.start_ns,
+            row.duration_ns,
+            row.ready_ns,
+            row.reason,
+            by.map(|by| by.pid),
+            by.map(|by| cell(&by.process)),
+            by.map(|by| by.tid),
+            waker.map(|waker| waker.interrupt),
+            row.stack.first().map(|leaf| cell(leaf)),
+        ))?;
+    }
+    csv.finish()
 }

@@ -8,7 +8,7 @@ use etwprof::profile::Moment;
 use etwprof::report::{disk, interrupts};
 
 use super::filter::{Processes, processors};
-use super::shared::{Limits, Names, Symbols};
+use super::shared::{Limits, Names, Symbols, number};
 use super::tables::Table;
 use crate::cli::time;
 
@@ -48,6 +48,10 @@ pub(crate) struct Disk {
 
     #[command(flatten)]
     pub(crate) processes: Processes,
+
+    /// Keep the thread with this id (repeatable)
+    #[arg(long, value_name = "N", value_parser = number::<u32>, help_heading = "Filters")]
+    pub(crate) tid: Vec<u32>,
 
     #[command(flatten)]
     pub(crate) period: Period,

@@ -52,6 +52,7 @@ pub(crate) enum ThreadSort {
     Blocked,
     LongestWait,
     Switches,
+    Wall,
 }
 
 impl ThreadSort {
@@ -62,6 +63,7 @@ impl ThreadSort {
             ThreadSort::Blocked => Sort::Blocked,
             ThreadSort::LongestWait => Sort::Longest,
             ThreadSort::Switches => Sort::Switches,
+            ThreadSort::Wall => Sort::Wall,
         }
     }
 }
@@ -172,8 +174,12 @@ pub(crate) struct WorstWaits {
     )]
     pub(crate) rows: usize,
 
+    /// Print CSV
+    #[arg(long, conflicts_with = "json", help_heading = "Table")]
+    pub(crate) csv: bool,
+
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, help_heading = "Table")]
     pub(crate) json: bool,
 
     #[command(flatten)]

@@ -198,6 +198,7 @@ fn threads_add_up() {
         let number = |name: &str| thread[name].as_i64().unwrap();
         let states = ["running_ns", "ready_ns", "blocked_ns", "unknown_ns"].map(number);
         assert_eq!(states.iter().sum::<i64>(), number("end_ns") - number("start_ns"), "{thread}");
+        assert_eq!(number("wall_ns"), number("end_ns") - number("start_ns"), "{thread}");
     }
     let facts = |tid, names: &[&str]| names.iter().map(|name| of(tid)[name].clone()).collect::<Vec<_>>();
     let names = ["pid", "process", "running_ns", "ready_ns", "blocked_ns", "sampled_ns", "switches"];
@@ -212,6 +213,15 @@ fn threads_add_up() {
     assert!(text.lines().nth(3).unwrap().ends_with("a.exe (40) thread 41"), "{text}");
     let (csv, _) = run(&["threads", "--csv", "--tid", "41"]);
     assert_eq!(csv.lines().count(), 2, "{csv}");
+    let widths: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
+    assert_eq!(widths, [15, 15], "{csv}");
+    // All threads live as long: by their ids.
+    let (text, _) = run(&["threads", "--sort", "wall", "--json"]);
+    let table: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&table["threads"][0]["wall_ns"], &table["threads"][0]["tid"]),
+        (&100_000_000.into(), &5.into())
+    );
 }
 
 #[test]
@@ -256,6 +266,26 @@ fn the_worst_wait_has_its_stack_its_waker_and_what_that_did() {
          \x20   b.exe (50) thread 52 ran for 10.0 ms\n\
          \x20   b.exe (50) thread 52 was ready for 20.0 ms\n\n"
     );
+}
+
+#[test]
+fn the_worst_waits_as_rows() {
+    let (csv, _) = run(&["waits", "--csv", "--no-symbols", "--name", "a.exe"]);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "pid,process,tid,name,start_ns,duration_ns,ready_ns,reason,readied_by_pid,readied_by_process,\
+             readied_by_tid,readied_by_interrupt,function",
+            "40,a.exe,41,,11000000,35000000,5000000,WrQueue,50,b.exe,52,false,0xffff800000000030",
+        ]
+    );
+    let (_folder, path) = woken(|etl| etl.event(1, at(25), ready(41, true)));
+    let output = etwprof(["waits", "--csv", "--no-symbols", "--tid", "41", &path]).success();
+    let line = output.text().lines().nth(1).unwrap();
+    assert_eq!(line, "40,a.exe,41,,10000000,30000000,15000000,WrQueue,,,,true,0xffff800000000000");
+    let output = etwprof(["waits", "--csv", "--json", &path]);
+    assert_eq!(output.code, 2, "{}", output.stderr);
 }
 
 #[test]
