@@ -1,10 +1,12 @@
 //! `gc`, `jit` and `--during`, where there is nothing to show.
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::command::etwprof;
+use crate::support::reading::json;
 use crate::support::stacks::machine;
-use crate::synth::{Etl, START, clr};
+use crate::synth::{Etl, Process, START, clr};
 
 /// A moment in milliseconds.
 fn at(ms: i64) -> i64 {
@@ -61,6 +63,32 @@ fn one_row_is_the_longest() {
     let (_folder, path) = saved(etl);
     let output = etwprof(["gc", &path, "-n", "1"]).success();
     assert!(output.text().contains("b.exe (50), the longest of 2 collections\n"), "{}", output.text());
+}
+
+#[test]
+fn how_long_it_takes_to_stop_the_threads() {
+    // Of 40 ms, c.exe stands still from 30 to 32 and from 40 to 42 ms; that was reached at 31 and at 40.5 ms.
+    let etl = machine().event(0, at(20), Process::start(60, "c.exe"));
+    let etl = collection(etl, 30, 60, 1).event(0, at(31), clr::suspended(60));
+    let etl = collection(etl, 40, 60, 2).event(0, at(40) + 5_000, clr::suspended(60));
+    // One that does not end counts for nothing, and neither does one for something else.
+    let etl = etl.event(0, at(50), clr::suspend(60, 5)).event(0, at(51), clr::suspended(60));
+    let etl = etl.event(0, at(52), clr::resume(60));
+    let etl = etl.event(0, at(53), clr::suspend(60, 1)).event(0, at(54), clr::suspended(60));
+    let etl = etl.event(0, at(60), Process::end(60, "c.exe")).sampled(0, at(99), 40, 41, &[0x1000]);
+    let (_folder, path) = saved(etl);
+    let gc: Value = json(["gc", &path, "--json"]);
+    let runtime = &gc["runtimes"][0];
+    assert_eq!((&runtime["process"], &runtime["pauses"]), (&"c.exe".into(), &3.into()));
+    assert_eq!((&runtime["pause_ns"], &runtime["suspend_ns"]), (&4_000_000.into(), &1_500_000.into()));
+    assert_eq!(runtime["paused_percent"], 10.0);
+    let output = etwprof(["gc", &path]).success();
+    let line = "paused for 10.0% of its time; of 4.0 ms, 1.5 ms passed until its threads stood still";
+    assert!(output.text().lines().any(|one| one == line), "{}", output.text());
+    // A recording without such events does not say.
+    let (_folder, path) = saved(collection(machine(), 10, 50, 1));
+    let gc: Value = json(["gc", &path, "--json"]);
+    assert_eq!(gc["runtimes"][0]["suspend_ns"], Value::Null);
 }
 
 #[test]
