@@ -32,8 +32,8 @@ Examples:
   etwprof jit trace.etl --json | jq '.runtimes[] | {process, methods, jit_ns}'
 
 The time of a method includes the methods that were compiled while it was being
-compiled, and its thread may have waited; the time of a process counts each moment
-once for each thread.";
+compiled, and its thread may have waited; the time of a process counts each
+moment once for each thread.";
 
 /// The compilations of a recording.
 #[derive(Debug, Args)]

@@ -18,9 +18,9 @@ Examples:
   etwprof threads trace.etl --name orders --sort longest-wait
   etwprof threads trace.etl --json -n 0 | jq .threads
 
-The recording needs context switches: `wpr -start CPU` has them, as has PerfView's
-Thread Time. Running time includes interrupts that ran on the thread; sampled time
-does not.";
+The recording needs context switches: `wpr -start CPU` has them, as has
+PerfView's Thread Time. Running time includes interrupts that ran on the thread;
+sampled time does not.";
 
 /// The times of threads.
 #[derive(Debug, Args)]
@@ -99,10 +99,10 @@ Examples:
   etwprof timeline trace.etl --by process  processes and their collections
   etwprof timeline trace.etl --json | jq '.rows[] | select(.kind == \"gc\")'
 
-Rows: cpu (by samples, also those of DPCs and interrupts that ran on the thread);
+Rows: cpu (by samples, those of DPCs and interrupts on the thread included);
 running, ready and blocked (by context switches, if the recording has them); gc
-(threads of a .NET process paused for a collection). A full block is a whole slot
-on one processor.";
+(threads of a .NET process paused for a collection). A full block is a whole
+slot on one processor.";
 
 /// What threads did over time.
 #[derive(Debug, Args)]
