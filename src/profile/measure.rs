@@ -255,8 +255,15 @@ fn of_waits(trace: &Trace, waits: &Waits, measure: &Measure, filter: &Filter) ->
     all.filter(|span| measure.what.has(span.state)).filter_map(dot).collect()
 }
 
-/// A runner of each thread, by its index in [`Waits::threads`].
+/// A runner of each thread, by its index in [`Waits::threads`]: in its own process, where there is such a one.
 fn runners(trace: &Trace, waits: &Waits) -> FxHashMap<usize, RunnerId> {
-    let ids = (0..).map(RunnerId).take(trace.runners.len());
-    ids.filter_map(|id| Some((waits.thread_of(id)?, id))).collect()
+    let mut runners = FxHashMap::default();
+    for id in (0..).map(RunnerId).take(trace.runners.len()) {
+        let Some(thread) = waits.thread_of(id) else { continue };
+        let own = waits.threads.get(thread).map(|times| times.process);
+        if own == Some(trace.runner(id).process) || !runners.contains_key(&thread) {
+            runners.insert(thread, id);
+        }
+    }
+    runners
 }

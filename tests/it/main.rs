@@ -19,6 +19,7 @@ mod tables;
 
 mod cli {
     mod choosing;
+    mod chosen_events;
     mod commands;
     mod counters;
     mod diff;

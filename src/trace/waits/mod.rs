@@ -5,8 +5,8 @@
 //!
 //! - The states cover the time in which context switches were recorded, and of that the life of the thread. Their lengths
 //!   add up to it exactly.
-//! - A thread that leaves its processor ready has been pre-empted, or gave way: it waits for a processor from that moment
-//!   on. One that leaves it waiting is blocked until an event makes it ready.
+//! - A thread that leaves its processor ready has been pre-empted, or gave way
+//!   ([`leaving`](crate::events::kernel::ContextSwitch::leaving)): it waits for a processor from that moment on. One that leaves it waiting is blocked until an event makes it ready.
 //! - A thread that comes back without such an event since it was last known, in a recording that has them, was ready all
 //!   that time; in a recording that has none, blocked.
 //! - A thread that never runs was blocked, unless samples show that it ran all the time.
