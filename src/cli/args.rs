@@ -117,7 +117,7 @@ pub(crate) enum Command {
     Lines(Box<Lines>),
     /// List threads by the time that they ran, were ready, and were blocked
     Threads(Box<Threads>),
-    /// Show the longest waits: where threads slept, who made them ready, and what that one had waited for
+    /// Show the longest waits: where threads slept, who made them ready, and what the waking thread had been waiting for
     Waits(Box<WorstWaits>),
     /// Show what threads did over time: ran, were ready, were blocked, paused for a collection
     Timeline(Box<Timeline>),

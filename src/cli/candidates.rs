@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 
 use anyhow::{Result, bail};
-use etwprof::profile::{Filter, Matcher, Moment};
+use etwprof::profile::{During, Filter, Matcher, Moment};
 use etwprof::report::events::Row;
 use etwprof::report::{count, time_of_day, time_zone};
 use etwprof::trace::{Process, Runner, Thread, Trace};
 use rustc_hash::FxHashMap;
 
+use super::runtimes::{RECORD_GC, RECORD_JIT};
 use super::say;
 use super::usage::Usage;
 
@@ -50,7 +51,8 @@ pub(super) fn no_such_event(wanted: &Matcher, rows: &[Row]) -> String {
 pub(super) fn check_facts(filter: &Filter, trace: &Trace, quiet: bool) -> Result<()> {
     check_threads(filter, trace, quiet)?;
     check_processors(filter, trace, quiet)?;
-    check_times(filter, trace, quiet)
+    check_times(filter, trace, quiet)?;
+    check_during(filter, trace, quiet)
 }
 
 fn check_threads(filter: &Filter, trace: &Trace, quiet: bool) -> Result<()> {
@@ -96,6 +98,24 @@ fn check_processors(filter: &Filter, trace: &Trace, quiet: bool) -> Result<()> {
         format!("--cpu {given}: the machine has the processors 0 to {}", processors.saturating_sub(1))
     });
     answer(missing.collect(), filter.cpus.iter().any(|cpus| is_there(*cpus.start())), quiet)
+}
+
+/// Fails where the recording does not say what the .NET runtime did meanwhile; warns where that leaves nothing out.
+fn check_during(filter: &Filter, trace: &Trace, quiet: bool) -> Result<()> {
+    let has_pauses = || !trace.managed.gc_pauses().is_empty();
+    match filter.during {
+        Some(During::Gc) if !has_pauses() => {
+            bail!("--during gc: the recording has no pauses for garbage collections; {RECORD_GC}")
+        }
+        Some(During::OutsideGc) if !has_pauses() && !quiet => say::warning(format_args!(
+            "--during outside-gc: the recording has no pauses for garbage collections, so nothing is left out; {RECORD_GC}"
+        )),
+        Some(During::Jit) if trace.managed.jit_times().is_empty() => {
+            bail!("--during jit: the recording does not say when methods were compiled; {RECORD_JIT}")
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Fails for a time of day outside the recording, and for one that is not before the other; says what others are.
@@ -149,11 +169,9 @@ fn instead_of_id(trace: &Trace, text: impl Fn(&Runner) -> Option<String>, what: 
     let texts: Vec<Option<String>> = trace.runners.iter().map(text).collect();
     let there = texts.iter().zip(samples).filter_map(|(text, samples)| Some((text.as_deref()?, samples)));
     let there = added_up(there.filter(|(_, samples)| *samples > 0));
-    let mut all: Vec<&(&str, u64)> = there.iter().collect();
-    all.sort_by_key(|(name, samples)| (Reverse(*samples), *name));
-    match all.is_empty() {
+    match there.is_empty() {
         true => format!("no {what} have samples"),
-        false => format!("the busiest {what} are {}", first_few(&all)),
+        false => format!("the busiest {what} are {}", most(&there)),
     }
 }
 
@@ -180,6 +198,13 @@ pub(super) fn instead(wanted: &Matcher, there: &[(&str, u64)], whose: &str, list
         (true, false) => format!("{whose} {}{listed}", first_few(&all)),
         (true, true) => "there is none".to_owned(),
     }
+}
+
+/// The first few names, those with the most first.
+pub(super) fn most(there: &[(&str, u64)]) -> String {
+    let mut all: Vec<&(&str, u64)> = there.iter().collect();
+    all.sort_by_key(|(name, number)| (Reverse(*number), *name));
+    first_few(&all)
 }
 
 /// The first few names, and how many more there are. A name may be of any length.

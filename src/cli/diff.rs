@@ -28,12 +28,12 @@ pub(super) struct Refused(pub(super) Vec<String>);
 #[error("{}", .0.join("\n"))]
 pub(super) struct Undecided(pub(super) Vec<String>);
 
+const NO_TIME: &str = "diff compares time; for events and allocations, compare the tables of `top --csv`";
+
 pub(super) fn run(args: &args::Diff, quiet: bool) -> Result<()> {
     args.shaping.check()?;
     if args.metric.is_of_events() {
-        bail!(Usage(
-            "diff compares time; for events and allocations, compare the tables of `top --csv`".to_owned()
-        ));
+        bail!(Usage(NO_TIME.to_owned()));
     }
     if args.scale == Scale::Samples && args.fail_if.iter().any(|condition| condition.functions.is_none()) {
         bail!(Usage("--fail-if total: with --scale samples, all samples are as many on both sides; use another --scale".to_owned()));
@@ -193,6 +193,10 @@ fn check_shapes(files: &[PathBuf], (before, after): (&Side, &Side)) -> Result<()
         ));
     }
     let mut shapes = runs().filter_map(|(file, run)| Some((file.display(), run.shaped.as_ref()?)));
+    let is_time = |(_, shaped): &(_, &Shaped)| Metric::of_time(&shaped.metric).is_some();
+    if let Some((file, _)) = shapes.clone().find(|shaped| !is_time(shaped)) {
+        bail!(Usage(format!("{file}: {NO_TIME}")));
+    }
     let Some((first, one)) = shapes.next() else { return Ok(()) };
     for (file, other) in shapes.filter(|(_, other)| *other != one) {
         let text = |shaped: &Shaped| {

@@ -9,7 +9,8 @@ use etwprof::{Analysis, Options};
 use super::{args, candidates, load, output, strict, symbols};
 
 pub(super) fn disk(args: &args::Disk, quiet: bool) -> Result<()> {
-    let filter = Filter { from: args.period.from, to: args.period.to, ..args.processes.options()? };
+    let args::Period { from, to } = args.period;
+    let filter = Filter { tids: args.tid.clone(), from, to, ..args.processes.options()? };
     let keep = Keep { disk: true, ..Keep::default() };
     // No sample is shown, and no function.
     let options = Options { keep, symbols: None, ..Options::default() };
@@ -23,7 +24,7 @@ pub(super) fn disk(args: &args::Disk, quiet: bool) -> Result<()> {
         );
     }
     candidates::check_processes(&filter, trace, quiet)?;
-    candidates::check_times(&filter, trace, quiet)?;
+    candidates::check_facts(&filter, trace, quiet)?;
     let table = disk::Disk::new(trace, &filter, args.by.by(), args.sort.sort());
     if table.is_empty() {
         bail!("no disk I/O is left after filtering; `etwprof disk --by process -n 0` lists all");

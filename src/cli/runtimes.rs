@@ -7,6 +7,14 @@ use etwprof::{Analysis, Options};
 
 use super::{args, candidates, load, output, strict};
 
+/// How collections are recorded.
+pub(super) const RECORD_GC: &str =
+    "record the GC keyword of Microsoft-Windows-DotNETRuntime (PerfView collects it by default)";
+
+/// How compilations are recorded.
+pub(super) const RECORD_JIT: &str =
+    "record the JIT keyword of Microsoft-Windows-DotNETRuntime, at the verbose level for the times";
+
 /// Rows of each runtime on a console.
 const ROWS: usize = 10;
 
@@ -14,10 +22,10 @@ pub(super) fn gc(args: &args::Runtimes, quiet: bool) -> Result<()> {
     let (analysis, wanted) = open(args, quiet)?;
     let all = gc::Gc::new(&analysis.profile.trace, &wanted);
     if all.runtimes.is_empty() {
-        bail!(
-            "no garbage collections in this recording; record the GC keyword of Microsoft-Windows-DotNETRuntime (PerfView \
-             collects it by default)"
-        );
+        let everywhere = gc::Gc::new(&analysis.profile.trace, &everybody(&analysis));
+        let there = everywhere.runtimes.iter().map(|one| (one.process.as_str(), one.pid, one.gcs));
+        check_others("had no garbage collections; those that had some", there)?;
+        bail!("no garbage collections in this recording; {RECORD_GC}");
     }
     let shown = all.clone().first(args.most());
     let printed = output::print(|mut out| match (args.json, args.csv) {
@@ -32,10 +40,10 @@ pub(super) fn jit(args: &args::Runtimes, quiet: bool) -> Result<()> {
     let (analysis, wanted) = open(args, quiet)?;
     let all = jit::Jit::new(&analysis.profile.trace, &wanted);
     if all.runtimes.is_empty() {
-        bail!(
-            "no method was compiled in this recording; record the JIT keyword of Microsoft-Windows-DotNETRuntime, at the \
-             verbose level for the times"
-        );
+        let everywhere = jit::Jit::new(&analysis.profile.trace, &everybody(&analysis));
+        let there = everywhere.runtimes.iter().map(|one| (one.process.as_str(), one.pid, one.methods));
+        check_others("compiled no methods; those that did", there)?;
+        bail!("no method was compiled in this recording; {RECORD_JIT}");
     }
     let shown = all.clone().first(args.most());
     let printed = output::print(|mut out| match (args.json, args.csv) {
@@ -56,6 +64,22 @@ fn open(args: &args::Runtimes, quiet: bool) -> Result<(Analysis, Vec<bool>)> {
     candidates::check_processes(&filter, &analysis.profile.trace, quiet)?;
     let wanted = filter.processes(&analysis.profile.trace);
     Ok((analysis, wanted))
+}
+
+/// Every process of a recording is wanted.
+fn everybody(analysis: &Analysis) -> Vec<bool> {
+    vec![true; analysis.profile.trace.processes.len()]
+}
+
+/// Fails with the processes that have what the chosen ones do not: name, id, and how much of it.
+fn check_others<'p>(what: &str, there: impl Iterator<Item = (&'p str, u32, u64)>) -> Result<()> {
+    let there = there.map(|(process, pid, number)| (format!("{process} ({pid})"), number));
+    let there: Vec<(String, u64)> = there.collect();
+    let there = candidates::added_up(there.iter().map(|(process, number)| (process.as_str(), *number)));
+    if there.is_empty() {
+        return Ok(());
+    }
+    bail!("the chosen processes {what}: {}", candidates::most(&there));
 }
 
 fn checked(args: &args::Runtimes, analysis: &Analysis, printed: Result<()>) -> Result<()> {

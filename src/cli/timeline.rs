@@ -38,7 +38,9 @@ pub(super) fn run(args: &args::Timeline, quiet: bool) -> Result<()> {
         (_, true) => timeline::write_csv(&mut out, &table),
         _ => timeline::write(&mut out, &table, width),
     });
-    strict::checked(args.limits.strict, printed, || strict::reasons(&analysis, false))
+    strict::checked(args.limits.strict, printed, || {
+        strict::of_reading(&analysis.profile.trace.lost, &analysis.damage)
+    })
 }
 
 fn slots(args: &args::Timeline, filter: &Filter, analysis: &Analysis, most_slots: usize) -> Result<Slots> {
@@ -68,6 +70,7 @@ fn slots(args: &args::Timeline, filter: &Filter, analysis: &Analysis, most_slots
         threads: &threads,
         processes: &processes,
         by_thread: args.by == args::TimelineBy::Thread,
+        before: filter.to.map(|to| to.at(trace)),
     };
     let Some(slots) = Slots::new(trace, waits.as_ref(), (from, to), slot.get(), chosen) else {
         bail!(Usage(format!(

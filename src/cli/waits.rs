@@ -37,7 +37,7 @@ pub(super) fn threads(args: &args::Threads, quiet: bool) -> Result<()> {
         (_, true) => thread_times::write_csv(&mut out, &table),
         _ => thread_times::write(&mut out, &table, output::terminal_width()),
     });
-    strict::checked(args.limits.strict, printed, || strict::reasons(&analysis, false))
+    checked(args.limits.strict, &analysis, printed)
 }
 
 pub(super) fn worst(args: &args::WorstWaits, quiet: bool) -> Result<()> {
@@ -62,12 +62,17 @@ pub(super) fn worst(args: &args::WorstWaits, quiet: bool) -> Result<()> {
     let kept = |index: usize, wait: &Wait| keeps.get(index) == Some(&true) && within(wait);
     let most = if args.rows == 0 { usize::MAX } else { args.rows };
     let worst = waits::WorstWaits::new(&analysis.profile, &spelling, &all, kept, most);
-    let printed = output::print(|mut out| match args.json {
-        true => waits::write_json(&mut out, &worst),
-        false => waits::write(&mut out, &worst, output::terminal_width()),
+    let printed = output::print(|mut out| match (args.json, args.csv) {
+        (true, _) => waits::write_json(&mut out, &worst),
+        (_, true) => waits::write_csv(&mut out, &worst),
+        _ => waits::write(&mut out, &worst, output::terminal_width()),
     });
-    let names_wanted = !args.symbols.no_symbols;
-    strict::checked(args.limits.strict, printed, || strict::reasons(&analysis, names_wanted))
+    checked(args.limits.strict, &analysis, printed)
+}
+
+/// Samples are not shown, so neither their stacks nor their names matter.
+fn checked(strict: bool, analysis: &Analysis, printed: Result<()>) -> Result<()> {
+    strict::checked(strict, printed, || strict::of_reading(&analysis.profile.trace.lost, &analysis.damage))
 }
 
 /// Prints the times of threads and the longest waits below a profile, of what `filter` keeps.

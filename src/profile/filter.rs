@@ -10,6 +10,7 @@ use crate::trace::{self, Context, InterruptSpan, Parts, Process, Runner, RunnerI
 use super::during::{During, Moments};
 use super::frame::Remark;
 use super::measure::Dot;
+use super::metric::Metric;
 use super::shape::LeftOut;
 use super::stacks::Stacks;
 use super::{Matcher, Moment, Sample};
@@ -154,7 +155,7 @@ impl Filter {
             filtered_by: FilteredBy { process: trace.unwanted, ..FilteredBy::default() },
             ..Balance::default()
         };
-        let rule = Rule::new(self, trace);
+        let rule = Rule::new(self, trace, Metric::CPU);
         for sample in &trace.samples {
             let parts = trace.stack(sample.stack).parts();
             let fate = rule.of(sample.runner, sample.context, sample.processor, sample.time);
@@ -166,11 +167,17 @@ impl Filter {
         balance
     }
 
-    /// The same of samples of another metric, which has no idle ones.
-    pub(super) fn sift(&self, trace: &Trace, dots: Vec<Dot>, mut keep: impl FnMut(Dot)) -> Balance {
+    /// The same of samples of another metric.
+    pub(super) fn sift(
+        &self,
+        trace: &Trace,
+        metric: Metric,
+        dots: Vec<Dot>,
+        mut keep: impl FnMut(Dot),
+    ) -> Balance {
         let total = dots.iter().map(|dot| u64::from(dot.count)).sum();
         let mut balance = Balance { total, ..Balance::default() };
-        let rule = Rule::new(self, trace);
+        let rule = Rule::new(self, trace, metric);
         for dot in dots {
             let parts = trace.stack(dot.stack).parts();
             let fate = rule.of(dot.runner, dot.context, dot.processor, dot.time);
@@ -184,14 +191,15 @@ impl Filter {
         balance
     }
 
-    /// Those of `samples` to keep, and their account: `before` is what it was before.
+    /// Those of `samples` of a metric to keep, and their account: `before` is what it was before.
     pub(super) fn choose(
         &self,
         trace: &Trace,
+        metric: Metric,
         samples: &[Sample],
         before: Balance,
     ) -> (Vec<Sample>, Balance) {
-        let rule = Rule::new(self, trace);
+        let rule = Rule::new(self, trace, metric);
         before.recounted(samples, |sample| {
             rule.of(sample.runner, sample.context, sample.processor, sample.time)
         })
@@ -271,7 +279,9 @@ struct Rule<'a> {
 }
 
 impl<'a> Rule<'a> {
-    fn new(filter: &'a Filter, trace: &'a Trace) -> Rule<'a> {
+    fn new(filter: &'a Filter, trace: &'a Trace, metric: Metric) -> Rule<'a> {
+        // What happens while the idle thread runs is no idle time.
+        let has_idle = [Metric::CPU, Metric::WALL].contains(&metric) && !filter.include_idle;
         let processes = filter.processes(trace);
         let fate = |runner: &trace::Runner| {
             if !processes.get(runner.process.0 as usize).is_none_or(|kept| *kept) {
@@ -285,7 +295,7 @@ impl<'a> Rule<'a> {
         let at = |moment: Moment| moment.at(trace);
         Rule {
             runners: trace.runners.iter().map(fate).collect(),
-            idle: trace.runners.iter().map(|runner| runner.tid == 0 && !filter.include_idle).collect(),
+            idle: trace.runners.iter().map(|runner| has_idle && runner.tid == 0).collect(),
             cpus: &filter.cpus,
             from: filter.from.map(at),
             to: filter.to.map(at),

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::clock::Ticks;
 use crate::events::kernel::InterruptKind;
-use crate::trace::waits::{Span, State, Waits};
+use crate::trace::waits::{self, Span, State, Waits};
 use crate::trace::{
     ChosenEvent, Context, InterruptSpan, Keep, ProcessId, RunnerId, Sample, StackId, Stacked, Trace,
 };
@@ -20,7 +20,7 @@ use super::metric::Metric;
 pub struct Measure {
     /// What the samples of the profile are.
     pub what: Measured,
-    /// Blocked time stands below why the threads left their processors.
+    /// Blocked time stands below why the threads blocked.
     pub by_reason: bool,
     /// What was allocated stands below its type.
     pub by_type: bool,
@@ -121,7 +121,7 @@ impl Dot {
 /// What made a thread ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Waker {
-    /// The thread; `None` for an interrupt.
+    /// The thread, known or not; `None` for an interrupt.
     pub(super) runner: Option<RunnerId>,
     pub(super) stack: StackId,
 }
@@ -143,7 +143,7 @@ pub(super) fn samples(
         return Balance { total, kept: total, ..Balance::default() };
     }
     if let Measured::Events | Measured::Allocated = measure.what {
-        return filter.sift(trace, of_events(trace, measure), keep);
+        return filter.sift(trace, measure.what.metric(), of_events(trace, measure), keep);
     }
     let mut dots = Vec::new();
     let mut balance = Balance::default();
@@ -151,7 +151,7 @@ pub(super) fn samples(
         balance = filter.apply(trace, |sample| dots.push(Dot::of(sample)));
     }
     let waits = Waits::new(trace).map(|waits| of_waits(trace, &waits, measure, filter)).unwrap_or_default();
-    balance = balance + filter.sift(trace, waits, |dot| dots.push(dot));
+    balance = balance + filter.sift(trace, measure.what.metric(), waits, |dot| dots.push(dot));
     dots.sort_by_key(|dot| dot.time);
     dots.into_iter().for_each(keep);
     balance
@@ -213,17 +213,23 @@ fn of_interrupts(trace: &Trace, filter: &Filter) -> Vec<Dot> {
 fn of_waits(trace: &Trace, waits: &Waits, measure: &Measure, filter: &Filter) -> Vec<Dot> {
     let Range { start: from, end: to } = filter.period(trace);
     let all = waits.threads.iter().flat_map(|thread| &thread.spans);
+    let runners = if measure.wakers { runners(trace, waits) } else { FxHashMap::default() };
     let dot = |span: &Span| {
         let (start, end) = (span.start.max(from), span.end.min(to));
-        // A thread that never ran has no story.
+        // A thread that never ran has no switch, and so neither a runner nor a stack: it is left out.
         let switch = span.switch_in(&trace.kept);
         let out = span.switch_out(&trace.kept);
         let runner = switch.map(|switch| switch.runner).or(out.and_then(|out| out.other))?;
         let value = trace.clock.filetime(end).saturating_sub(trace.clock.filetime(start)).max(0);
         let ready = span.readied_by(&trace.kept).filter(|_| measure.wakers);
         let waker = ready.map(|ready| {
-            let of_thread = waits.waker(trace, ready).is_some();
-            Waker { runner: of_thread.then_some(ready.runner), stack: ready.stack }
+            let runner = match waits.waker(trace, ready) {
+                // The event itself may name nobody.
+                waits::Waker::Thread(thread) => Some(runners.get(&thread).copied().unwrap_or(ready.runner)),
+                waits::Waker::Unknown => Some(ready.runner),
+                waits::Waker::Interrupt => None,
+            };
+            Waker { runner, stack: ready.stack }
         });
         let mark = match (span.state, measure) {
             (State::Ready, Measure { what: Measured::Wall, .. }) => Some(Remark::Ready),
@@ -247,4 +253,17 @@ fn of_waits(trace: &Trace, waits: &Waits, measure: &Measure, filter: &Filter) ->
         })
     };
     all.filter(|span| measure.what.has(span.state)).filter_map(dot).collect()
+}
+
+/// A runner of each thread, by its index in [`Waits::threads`]: in its own process, where there is such a one.
+fn runners(trace: &Trace, waits: &Waits) -> FxHashMap<usize, RunnerId> {
+    let mut runners = FxHashMap::default();
+    for id in (0..).map(RunnerId).take(trace.runners.len()) {
+        let Some(thread) = waits.thread_of(id) else { continue };
+        let own = waits.threads.get(thread).map(|times| times.process);
+        if own == Some(trace.runner(id).process) || !runners.contains_key(&thread) {
+            runners.insert(thread, id);
+        }
+    }
+    runners
 }

@@ -143,7 +143,7 @@ impl Profile {
 
     /// Those of its samples that `filter` keeps. The balance counts the others as filtered out.
     pub fn filtered(&self, filter: &Filter) -> Profile {
-        self.with(filter.choose(&self.trace, &self.samples, self.balance))
+        self.with(filter.choose(&self.trace, self.metric, &self.samples, self.balance))
     }
 
     /// Those of its samples whose stacks `filter` keeps. The balance counts the others as filtered out.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::event::NO_ID;
 use crate::interned::Interned;
 use crate::prefix_tree::{NodeId, PrefixTree};
 use crate::symbols::{self, Certainty, Evidence, FunctionName, Names, RawName, Siblings};
@@ -97,7 +98,10 @@ impl<'a> Namer<'a> {
     fn waker(&mut self, process: Option<ProcessId>) -> NodeId {
         let who = match process.map(|process| self.trace.process(process)) {
             None => "an interrupt",
-            Some(process) => process.map_or("an unknown process", |process| process.label()),
+            Some(process) => {
+                let known = process.filter(|process| process.pid != NO_ID);
+                known.map_or("an unknown process", |process| process.label())
+            }
         };
         let name = FunctionName::Text(Arc::from(format!("[readied by {who}]")));
         let function = self.functions.of(Arc::from(""), name);

@@ -134,16 +134,20 @@ const NO_NAME: &str = "(file without a name)";
 const ANY_DISK: &str = "(any disk)";
 
 impl Disk {
-    /// What ended in the time of `filter`, of its processes.
+    /// What ended in the time of `filter`, of its processes and of the threads that it has by id.
     pub fn new(trace: &Trace, filter: &Filter, by: By, sort: Sort) -> Disk {
         let period = filter.period(trace);
         let wanted = filter.processes(trace);
-        let is_wanted = |process: ProcessId| wanted.get(process.0 as usize).is_none_or(|wanted| *wanted);
+        let is_wanted = |process: ProcessId, tid: u32| {
+            let is_of_thread = filter.tids.is_empty() || filter.tids.contains(&tid);
+            is_of_thread && wanted.get(process.0 as usize).is_none_or(|wanted| *wanted)
+        };
         let disk = &trace.disk;
         let mut total = Sums::default();
         let mut busy: BTreeMap<u32, i64> = BTreeMap::new();
         let mut rows = Rows { trace, by, rows: FxHashMap::default() };
-        for one in disk.operations.iter().filter(|one| period.contains(&one.end) && is_wanted(one.process)) {
+        let operations = disk.operations.iter();
+        for one in operations.filter(|one| period.contains(&one.end) && is_wanted(one.process, one.tid)) {
             let service = trace.clock.nanoseconds_in(one.service);
             let of_disk = busy.entry(one.disk).or_default();
             *of_disk = of_disk.saturating_add(service);
@@ -151,7 +155,8 @@ impl Disk {
             let name = rows.name(one);
             rows.of(one.process, one.tid, name).sums.operation(trace, one);
         }
-        for one in disk.hard_faults.iter().filter(|one| period.contains(&one.end) && is_wanted(one.process)) {
+        let faults = disk.hard_faults.iter();
+        for one in faults.filter(|one| period.contains(&one.end) && is_wanted(one.process, one.tid)) {
             total.fault(trace, one);
             let name = match by {
                 By::File => disk.path(one.file).unwrap_or(NO_NAME).to_owned(),

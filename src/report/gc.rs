@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::event::Ticks;
 use crate::events::clr::{GcKind, GcReason, HeapStats};
-use crate::trace::{Collection, Pause, Spans, Trace};
+use crate::trace::{Collection, Pause, ProcessId, Spans, Trace};
 
 use super::console::{DIM, HEAD};
 use super::grid::{Csv, Grid};
@@ -44,6 +44,10 @@ pub struct Runtime {
     pub pause_ns: Option<i64>,
     /// The longest of them, in ns.
     pub longest_ns: Option<i64>,
+    /// How long of them it took to stop the threads, in ns.
+    pub suspend_ns: Option<i64>,
+    /// The pauses, in percent of the time of the process in the recording.
+    pub paused_percent: Option<f64>,
     /// Bytes that the program allocated, exact to about 100 KB.
     pub allocated_bytes: Option<u64>,
     /// CPU time of the process in these pauses, by samples, in ns.
@@ -219,6 +223,15 @@ fn cpu(trace: &Trace, all: &BTreeMap<Key, Found<'_>>) -> FxHashMap<Key, i64> {
     cpu
 }
 
+/// How long a process lived in the recording, in ns.
+fn life(trace: &Trace, process: ProcessId) -> i64 {
+    let Some((first, last)) = trace.span else { return 0 };
+    let life = trace.process(process).map(|process| process.life);
+    let start = life.and_then(|life| life.start).unwrap_or(first).max(first);
+    let end = life.and_then(|life| life.end).unwrap_or(last).min(last);
+    trace.clock.nanoseconds_in(end.0.saturating_sub(start.0)).max(0)
+}
+
 impl Runtime {
     fn new(trace: &Trace, key: Key, found: Found<'_>, cpu_in_pauses_ns: Option<i64>) -> Runtime {
         let clock = &trace.clock;
@@ -232,6 +245,13 @@ impl Runtime {
         }
         let lengths = || pauses.iter().filter_map(|pause| Some(clock.nanoseconds_in(pause.ticks()?).max(0)));
         let of_each = pauses_of(&collections, &pauses);
+        let stops = || {
+            let ended = pauses.iter().filter(|pause| pause.end.is_some());
+            ended.filter_map(|pause| Some(clock.nanoseconds_in(pause.suspend_ticks()?).max(0)))
+        };
+        let pause_ns = suspends.then(|| lengths().fold(0, i64::saturating_add));
+        let life = life(trace, key.0);
+        let percent = |pause: i64| (life > 0).then(|| 100.0 * pause as f64 / life as f64);
         let row = |(gc, pause): (&&Collection, Option<i64>)| Row {
             number: gc.number,
             generation: gc.generation,
@@ -251,8 +271,10 @@ impl Runtime {
             generations,
             reasons,
             pauses: suspends.then_some(pauses.len() as u64),
-            pause_ns: suspends.then(|| lengths().fold(0, i64::saturating_add)),
+            pause_ns,
             longest_ns: lengths().max(),
+            suspend_ns: stops().next().map(|_| stops().fold(0, i64::saturating_add)),
+            paused_percent: pause_ns.and_then(percent),
             allocated_bytes: (!types.is_empty())
                 .then(|| types.iter().fold(0, |sum: u64, one| sum.saturating_add(one.bytes))),
             cpu_in_pauses_ns,
@@ -263,6 +285,15 @@ impl Runtime {
 
     fn of_generation(&self, generation: &str) -> String {
         count(self.generations.get(generation).copied().unwrap_or(0))
+    }
+
+    /// `paused for 1.8% of its time; of 130.8 ms, 10.4 ms passed until its threads stood still`.
+    fn paused(&self) -> Option<String> {
+        let (pause, percent) = (self.pause_ns.filter(|pause| *pause > 0)?, self.paused_percent?);
+        let stops = self.suspend_ns.map(|suspend| {
+            format!("; of {} ms, {} ms passed until its threads stood still", ms(pause), ms(suspend))
+        });
+        Some(format!("paused for {percent:.1}% of its time{}", stops.unwrap_or_default()))
     }
 
     fn title(&self) -> String {
@@ -337,12 +368,16 @@ pub fn write(out: &mut impl Write, gc: &Gc, all: &Gc, width: Option<usize>) -> i
 
 fn collections(out: &mut impl Write, runtime: &Runtime, of: usize, width: Option<usize>) -> io::Result<()> {
     let rows = &runtime.collections;
-    let which = match rows.len() < of {
-        true => format!(", the {} longest of {} collections", rows.len(), count(of as u64)),
-        false => String::new(),
+    let which = match rows.len() {
+        shown if shown >= of => String::new(),
+        1 => format!(", the longest of {} collections", count(of as u64)),
+        shown => format!(", the {} longest of {} collections", count(shown as u64), count(of as u64)),
     };
     let title = one_line(&runtime.title()).into_owned();
     writeln!(out, "\n{HEAD}{title}{HEAD:#}{DIM}{which}{DIM:#}")?;
+    if let Some(paused) = runtime.paused() {
+        writeln!(out, "{paused}")?;
+    }
     if rows.is_empty() {
         return Ok(());
     }

@@ -108,7 +108,7 @@ pub struct Row {
     pub kind: Option<Kind>,
     /// How many ran.
     pub count: u64,
-    /// How long, from the begin of each to its end.
+    /// How long, from the start of each to its end.
     pub total_ns: i64,
     /// How long of that others ran that had interrupted them.
     pub nested_ns: i64,

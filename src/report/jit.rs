@@ -36,7 +36,7 @@ pub struct Runtime {
     pub methods: u64,
     /// Compilations that began, and have no code in the recording.
     pub unfinished: u64,
-    /// How long its threads compiled, in ns. A method that is compiled in the midst of another counts once.
+    /// How long its threads compiled, in ns. A method that is compiled while another is being compiled counts once.
     pub jit_ns: Option<i64>,
     /// CPU time of these threads while they compiled, by samples, in ns.
     pub cpu_in_jit_ns: Option<i64>,
@@ -228,9 +228,10 @@ fn slowest(out: &mut impl Write, runtime: &Runtime, of: usize, width: Option<usi
     if runtime.slowest.is_empty() {
         return Ok(());
     }
-    let which = match runtime.slowest.len() < of {
-        true => format!(", the {} slowest of {} methods", runtime.slowest.len(), count(of as u64)),
-        false => String::new(),
+    let which = match runtime.slowest.len() {
+        shown if shown >= of => String::new(),
+        1 => format!(", the slowest of {} methods", count(of as u64)),
+        shown => format!(", the {} slowest of {} methods", count(shown as u64), count(of as u64)),
     };
     let title = one_line(&runtime.title()).into_owned();
     writeln!(out, "\n{HEAD}{title}{HEAD:#}{DIM}{which}{DIM:#}")?;

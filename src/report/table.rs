@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::profile::{self, Arranged, Category, Entry, Unit};
+use crate::profile::{self, Arranged, Category, Entry, Remark, Unit};
 
 use super::grid::{Csv, Grid};
 use super::named::{Name, NamesOf};
@@ -18,7 +18,7 @@ use super::text::{cell, json, nanoseconds, share, unit_cell};
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// A function: all nodes of the tree with the same text. Processes, threads and remarks have a row only if samples end
-    /// in them.
+    /// in them. Why threads waited and the types of what was allocated, where the tree has them, always have rows: the first.
     Function,
     /// A module: all functions whose text begins with it.
     Module,
@@ -106,6 +106,9 @@ pub struct Row {
     pub exclusive_ns: i64,
     /// The time of the samples in `inclusive`, in ns.
     pub inclusive_ns: i64,
+    /// It is what all samples below it are: it stands above code, whatever its own samples.
+    #[serde(skip)]
+    is_kind: bool,
 }
 
 impl Row {
@@ -178,12 +181,12 @@ impl Top {
 }
 
 impl Sort {
-    fn key(self, row: &Row) -> (Reverse<i64>, Reverse<i64>, &str, Option<&str>, Option<u32>) {
+    fn key(self, row: &Row) -> (bool, Reverse<i64>, Reverse<i64>, &str, Option<&str>, Option<u32>) {
         let (first, second) = match self {
             Sort::Exclusive => (row.exclusive, row.inclusive),
             Sort::Inclusive => (row.inclusive, row.exclusive),
         };
-        (Reverse(first), Reverse(second), &row.name, row.file.as_deref(), row.line)
+        (!row.is_kind, Reverse(first), Reverse(second), &row.name, row.file.as_deref(), row.line)
     }
 }
 
@@ -191,6 +194,10 @@ fn of_name(name: &Name, counted: &profile::Row<impl Sized>) -> Row {
     Row {
         module: name.module.clone(),
         category: Some(name.category),
+        is_kind: matches!(
+            name.entry,
+            Entry::Remark(Remark::Blocked(_) | Remark::Ready | Remark::Allocated(_))
+        ),
         ..Row::new(name.text.as_str(), counted)
     }
 }
@@ -199,8 +206,8 @@ fn functions(arranged: &Arranged, spelling: &Spelling<'_>) -> Vec<Row> {
     let names = NamesOf::new(arranged, spelling);
     let rows = arranged.table(|entry| names.of(entry));
     let row = |counted: &profile::Row<_>| Some(of_name(names.get(counted.key)?, counted));
-    let is_function = |row: &Row| row.category != Some(Category::Heading) || row.exclusive != 0;
-    rows.iter().filter_map(row).filter(is_function).collect()
+    let is_shown = |row: &Row| row.category != Some(Category::Heading) || row.exclusive != 0 || row.is_kind;
+    rows.iter().filter_map(row).filter(is_shown).collect()
 }
 
 fn lines(arranged: &Arranged, spelling: &Spelling<'_>) -> Vec<Row> {

@@ -44,9 +44,10 @@ pub(super) fn samples(number: u64, metric: Metric) -> String {
 /// Seconds with the unit that fits: `1.25 s`, `12.5 ms`, `340 us`.
 pub fn duration(seconds: f64) -> String {
     let size = seconds.abs();
-    if size >= 1.0 || size == 0.0 {
+    // As rounded as they are shown: 999.6 us are a millisecond.
+    if (size * 1e4).round() >= 1e4 || size == 0.0 {
         format!("{seconds:.2} s")
-    } else if size >= 0.001 {
+    } else if (size * 1e6).round() >= 1e3 {
         format!("{:.1} ms", seconds * 1e3)
     } else {
         format!("{:.0} us", seconds * 1e6)
@@ -218,6 +219,10 @@ mod tests {
         assert_eq!(duration(1.256), "1.26 s");
         assert_eq!(duration(0.0125), "12.5 ms");
         assert_eq!(duration(0.00034), "340 us");
+        assert_eq!(
+            [0.0009994, 0.0009996, 0.99994, 0.99996].map(duration),
+            ["999 us", "1.0 ms", "999.9 ms", "1.00 s"]
+        );
         assert_eq!(duration(0.0), "0.00 s");
         assert_eq!(bytes(5), "5 B");
         assert_eq!(bytes(4_879_401), "4.7 MiB");

@@ -29,6 +29,8 @@ pub enum Sort {
     Longest,
     /// How often a thread was given a processor.
     Switches,
+    /// All of the time.
+    Wall,
 }
 
 /// The times of threads.
@@ -61,6 +63,8 @@ pub struct Row {
     pub start_ns: i64,
     /// Until when: the end of all, or its own.
     pub end_ns: i64,
+    /// All of it: `end_ns - start_ns`.
+    pub wall_ns: i64,
     /// On a processor.
     pub running_ns: i64,
     /// Ready, without a processor.
@@ -108,6 +112,7 @@ impl Threads {
                 Sort::Ready => row.ready_ns,
                 Sort::Blocked => row.blocked_ns,
                 Sort::Longest => row.longest_wait_ns.unwrap_or(0),
+                Sort::Wall => row.wall_ns,
                 Sort::Switches => i64::try_from(row.switches).unwrap_or(i64::MAX),
             };
             (Reverse(size), row.pid, row.tid, row.start_ns)
@@ -153,6 +158,7 @@ impl Row {
             name: thread.map_or(String::new(), |thread| thread.name.clone()),
             start_ns: clock.nanoseconds(times.start),
             end_ns: clock.nanoseconds(times.end),
+            wall_ns: clock.nanoseconds(times.end) - clock.nanoseconds(times.start),
             running_ns: of(State::Running),
             ready_ns: of(State::Ready),
             blocked_ns: of(State::Blocked),
@@ -234,13 +240,14 @@ pub fn write_json(out: &mut impl Write, threads: &Threads) -> io::Result<()> {
 
 /// Writes the rows as CSV, with a head.
 pub fn write_csv(out: &mut impl Write, threads: &Threads) -> io::Result<()> {
-    const HEAD: [&str; 14] = [
+    const HEAD: [&str; 15] = [
         "pid",
         "process",
         "tid",
         "name",
         "start_ns",
         "end_ns",
+        "wall_ns",
         "running_ns",
         "ready_ns",
         "blocked_ns",

@@ -1,4 +1,4 @@
-//! The worst waits: where each thread went to sleep, who made it ready, and what that one had waited for.
+//! The worst waits: where each thread went to sleep, who made it ready, and what the waking thread had been waiting for.
 
 use std::cmp::Reverse;
 use std::io::{self, Write};
@@ -9,13 +9,14 @@ use serde::Serialize;
 use crate::events::kernel::{DiskIoKind, ReadyThread};
 use crate::prefix_tree::NodeId;
 use crate::profile::{Entry, FrameId, Profile};
-use crate::trace::waits::{Cause, Causes, Chain, ChainEnd, Link, State, ThreadTimes, Wait, Waits};
+use crate::trace::waits::{self, Cause, Causes, Chain, ChainEnd, Link, State, ThreadTimes, Wait, Waits};
 use crate::trace::{Stacked, Trace};
 
+use super::grid::Csv;
 use super::narrow::narrow;
 use super::spelling::Spelling;
 use super::table::grid_rest;
-use super::text::{bytes, count, duration, json, one_line};
+use super::text::{bytes, cell, count, duration, json, one_line};
 use super::thread_times::thread_text;
 
 /// Waits, the longest first.
@@ -142,8 +143,10 @@ pub struct Who {
 /// What made a thread ready.
 #[derive(Clone, Debug, Serialize)]
 pub struct Waker {
-    /// The thread; `None` for an interrupt.
+    /// The thread; `None` for an interrupt, and for a thread that is not known.
     pub thread: Option<Who>,
+    /// It was an interrupt: a device, a timer.
+    pub interrupt: bool,
     /// What it did then, the innermost function first.
     pub stack: Vec<String>,
 }
@@ -212,9 +215,16 @@ impl Row {
         };
         let ns = |time| trace.clock.nanoseconds(time);
         let Chain { links, end, .. } = waits.chain(trace, wait);
-        let readied = |event: &Stacked<ReadyThread>| Waker {
-            thread: waits.waker(trace, event).map(|thread| Who::new(profile, waits, thread)),
-            stack: texts(waker.unwrap_or_default()),
+        let readied = |event: &Stacked<ReadyThread>| {
+            let who = waits.waker(trace, event);
+            Waker {
+                thread: match who {
+                    waits::Waker::Thread(thread) => Some(Who::new(profile, waits, thread)),
+                    waits::Waker::Interrupt | waits::Waker::Unknown => None,
+                },
+                interrupt: who == waits::Waker::Interrupt,
+                stack: texts(waker.unwrap_or_default()),
+            }
         };
         let step = |link: &Link| Step {
             thread: Who::new(profile, waits, link.thread),
@@ -301,16 +311,14 @@ pub fn write_rows(out: &mut impl Write, worst: &WorstWaits, width: Option<usize>
             writeln!(out, "{}", line(&cause.text(&time), 2))?;
         }
         write_stack(out, "waited in", &row.stack, &line)?;
-        match &row.readied_by {
-            None => {}
-            Some(Waker { thread: None, stack }) => {
-                writeln!(out, "  readied by an interrupt")?;
-                write_stack(out, "in", stack, &line)?;
-            }
-            Some(Waker { thread: Some(thread), stack }) => {
-                writeln!(out, "{}", line(&format!("readied by {}", thread.text()), 2))?;
-                write_stack(out, "in", stack, &line)?;
-            }
+        if let Some(Waker { thread, interrupt, stack }) = &row.readied_by {
+            let who = match thread {
+                Some(thread) => thread.text(),
+                None if *interrupt => "an interrupt".to_owned(),
+                None => "a thread that is not known".to_owned(),
+            };
+            writeln!(out, "{}", line(&format!("readied by {who}"), 2))?;
+            write_stack(out, "in", stack, &line)?;
         }
         write_chain(out, row, &time, &line)?;
         writeln!(out)?;
@@ -371,4 +379,44 @@ fn write_chain(
 /// Writes the waits as JSON.
 pub fn write_json(out: &mut impl Write, worst: &WorstWaits) -> io::Result<()> {
     json(out, worst)
+}
+
+/// Writes the waits as CSV, with a head: a row for each, with the innermost function of its stack.
+pub fn write_csv(out: &mut impl Write, worst: &WorstWaits) -> io::Result<()> {
+    const HEAD: [&str; 13] = [
+        "pid",
+        "process",
+        "tid",
+        "name",
+        "start_ns",
+        "duration_ns",
+        "ready_ns",
+        "reason",
+        "readied_by_pid",
+        "readied_by_process",
+        "readied_by_tid",
+        "readied_by_interrupt",
+        "function",
+    ];
+    let mut csv = Csv::new(out, &HEAD)?;
+    for row in &worst.waits {
+        let waker = row.readied_by.as_ref();
+        let by = waker.and_then(|waker| waker.thread.as_ref());
+        csv.row(&(
+            row.thread.pid,
+            cell(&row.thread.process),
+            row.thread.tid,
+            cell(&row.thread.name),
+            row.start_ns,
+            row.duration_ns,
+            row.ready_ns,
+            row.reason,
+            by.map(|by| by.pid),
+            by.map(|by| cell(&by.process)),
+            by.map(|by| by.tid),
+            waker.map(|waker| waker.interrupt),
+            row.stack.first().map(|leaf| cell(leaf)),
+        ))?;
+    }
+    csv.finish()
 }

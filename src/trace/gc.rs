@@ -91,6 +91,8 @@ pub struct Pause {
     pub is_for_gc: bool,
     /// When the runtime began to stop its threads.
     pub start: Ticks,
+    /// When they all stood still; `None` where the recording does not say.
+    pub stopped: Option<Ticks>,
     /// When they all could run again; `None` where the recording does not say.
     pub end: Option<Ticks>,
 }
@@ -99,6 +101,11 @@ impl Pause {
     /// How long it took, where that is known.
     pub fn ticks(&self) -> Option<i64> {
         Some(self.end?.0.saturating_sub(self.start.0))
+    }
+
+    /// How long of that it took to stop the threads, where that is known.
+    pub fn suspend_ticks(&self) -> Option<i64> {
+        Some(self.stopped?.0.saturating_sub(self.start.0))
     }
 }
 
@@ -202,8 +209,15 @@ impl Collector {
             Clr::Suspension(suspension) => {
                 self.stopped.insert((pid, life, suspension.instance), self.pauses.len());
                 let (instance, is_for_gc) = (suspension.instance, suspension.is_for_gc());
-                self.pauses
-                    .push((pid, Pause { process: NOBODY, instance, is_for_gc, start: time, end: None }));
+                let (process, stopped, end) = (NOBODY, None, None);
+                let pause = Pause { process, instance, is_for_gc, start: time, stopped, end };
+                self.pauses.push((pid, pause));
+            }
+            Clr::SuspensionEnd { instance } => {
+                let stopped = self.stopped.get(&(pid, life, *instance));
+                if let Some((_, pause)) = stopped.and_then(|place| self.pauses.get_mut(*place)) {
+                    pause.stopped.get_or_insert(time);
+                }
             }
             Clr::Resumption { instance } => {
                 let stopped = self.stopped.remove(&(pid, life, *instance));

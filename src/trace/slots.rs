@@ -72,6 +72,8 @@ pub struct SlotChoice<'a> {
     pub processes: &'a [bool],
     /// Threads are rows of their own.
     pub by_thread: bool,
+    /// Samples count that were taken before this moment; `None` for all, up to the end of the range.
+    pub before: Option<Ticks>,
 }
 
 impl Slots {
@@ -93,6 +95,7 @@ impl Slots {
         for sample in &trace.samples {
             let index = sample.runner.0 as usize;
             let within = from <= sample.time && sample.time <= to;
+            let within = within && chosen.before.is_none_or(|before| sample.time < before);
             if !within || !keeps(chosen.runners, index) {
                 continue;
             }

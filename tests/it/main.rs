@@ -19,6 +19,7 @@ mod tables;
 
 mod cli {
     mod choosing;
+    mod chosen_events;
     mod commands;
     mod counters;
     mod counters_beside;
@@ -29,6 +30,7 @@ mod cli {
     mod mcp;
     mod output_files;
     mod report;
+    mod runtimes;
     mod servers;
     mod shaping;
     mod strict;

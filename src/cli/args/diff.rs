@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use etwprof::compare::{Condition, Measure, Scale};
 use etwprof::profile::Matcher;
 use etwprof::report::diff::By;
@@ -32,7 +32,13 @@ const USAGE: &str = "etwprof diff [OPTIONS] BEFORE AFTER
 
 /// Two recordings beside each other.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, override_usage = USAGE)]
+#[command(
+    after_help = EXAMPLES,
+    override_usage = USAGE,
+    mut_arg("metric", of_time),
+    mut_arg("event", hidden),
+    mut_arg("by_type", hidden)
+)]
 pub(crate) struct Diff {
     /// The two recordings, or call trees saved by `convert -f json`
     #[arg(value_names = ["BEFORE", "AFTER"], num_args = 2, required_unless_present_all = ["before", "after"])]
@@ -148,6 +154,18 @@ pub(crate) enum DiffFormat {
     Csv,
     /// For the summary of a build
     Markdown,
+}
+
+/// `--metric` without what is no time, which is refused with the reason.
+fn of_time(metric: Arg) -> Arg {
+    const HELP: &str = "Compare this: cpu, blocked, ready or wall time";
+    const NEEDS: &str = "Blocked, ready and wall need recordings with context switches (`wpr -start CPU` has them, as have \
+                         PerfView's Thread Time and `xperf -on CSWITCH+DISPATCHER`).";
+    metric.help(HELP).long_help(format!("{HELP}\n\n{NEEDS}")).hide_possible_values(true)
+}
+
+fn hidden(arg: Arg) -> Arg {
+    arg.hide(true)
 }
 
 fn scale(text: &str) -> Result<Scale, String> {

@@ -8,7 +8,7 @@ use etwprof::profile::Moment;
 use etwprof::report::{disk, interrupts};
 
 use super::filter::{Processes, processors};
-use super::shared::{Limits, Names, Symbols};
+use super::shared::{Limits, Names, Symbols, number};
 use super::tables::Table;
 use crate::cli::time;
 
@@ -48,6 +48,10 @@ pub(crate) struct Disk {
 
     #[command(flatten)]
     pub(crate) processes: Processes,
+
+    /// Keep the thread with this id (repeatable)
+    #[arg(long, value_name = "N", value_parser = number::<u32>, help_heading = "Filters")]
+    pub(crate) tid: Vec<u32>,
 
     #[command(flatten)]
     pub(crate) period: Period,
@@ -117,7 +121,7 @@ Examples:
   etwprof interrupts trace.etl --sort longest   what delays others most
   etwprof interrupts trace.etl --by processor --from 2 --to 3
 
-The total time runs from the begin of each interrupt or DPC to its end; nested
+The total time runs from the start of each interrupt or DPC to its end; nested
 time is the part in which another one ran on top of it. The share of a CPU leaves
 nested time out, so shares add up. Threaded DPCs may be pre-empted: their time is
 an upper bound.

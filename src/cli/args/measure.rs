@@ -19,11 +19,11 @@ pub(crate) struct Measure {
     /// Show the stacks of these events instead, each event for one (repeatable): 'DiskIo/ReadInit', 'PageFault/*'
     ///
     /// PROVIDER/NAME as `etwprof events` lists them; a provider may be a GUID, and a name a number. * and ? stand for any
-    /// letters. Case does not matter.
+    /// characters. Case does not matter.
     #[arg(long, value_name = "PROVIDER/NAME", value_parser = Matcher::parse, conflicts_with = "metric")]
     pub(crate) event: Vec<Matcher>,
 
-    /// Show blocked time by why threads left their processors: [UserRequest], [WrQueue], ...
+    /// Show blocked time by why threads blocked: [UserRequest], [WrQueue], ...
     #[arg(long)]
     pub(crate) by_reason: bool,
 

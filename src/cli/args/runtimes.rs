@@ -31,9 +31,9 @@ Examples:
   etwprof jit trace.etl --name orders -n 0  every method of one program
   etwprof jit trace.etl --json | jq '.runtimes[] | {process, methods, jit_ns}'
 
-The time of a method includes the methods that were compiled in the midst of it,
-and its thread may have waited; the time of a process counts each moment once for
-each thread.";
+The time of a method includes the methods that were compiled while it was being
+compiled, and its thread may have waited; the time of a process counts each
+moment once for each thread.";
 
 /// The compilations of a recording.
 #[derive(Debug, Args)]

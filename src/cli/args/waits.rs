@@ -18,8 +18,9 @@ Examples:
   etwprof threads trace.etl --name orders --sort longest-wait
   etwprof threads trace.etl --json -n 0 | jq .threads
 
-The recording needs context switches: `wpr -start CPU` has them, as has PerfView's
-Thread Time. Running time has the interrupts on a thread's back, sampled time has not.";
+The recording needs context switches: `wpr -start CPU` has them, as has
+PerfView's Thread Time. Running time includes interrupts that ran on the thread;
+sampled time does not.";
 
 /// The times of threads.
 #[derive(Debug, Args)]
@@ -51,6 +52,7 @@ pub(crate) enum ThreadSort {
     Blocked,
     LongestWait,
     Switches,
+    Wall,
 }
 
 impl ThreadSort {
@@ -61,6 +63,7 @@ impl ThreadSort {
             ThreadSort::Blocked => Sort::Blocked,
             ThreadSort::LongestWait => Sort::Longest,
             ThreadSort::Switches => Sort::Switches,
+            ThreadSort::Wall => Sort::Wall,
         }
     }
 }
@@ -96,9 +99,10 @@ Examples:
   etwprof timeline trace.etl --by process  processes and their collections
   etwprof timeline trace.etl --json | jq '.rows[] | select(.kind == \"gc\")'
 
-Rows: cpu (by samples); running, ready and blocked (by context switches, if the
-recording has them); gc (threads of a .NET process paused for a collection). A
-full block is a whole slot on one processor.";
+Rows: cpu (by samples, those of DPCs and interrupts on the thread included);
+running, ready and blocked (by context switches, if the recording has them); gc
+(threads of a .NET process paused for a collection). A full block is a whole
+slot on one processor.";
 
 /// What threads did over time.
 #[derive(Debug, Args)]
@@ -170,8 +174,12 @@ pub(crate) struct WorstWaits {
     )]
     pub(crate) rows: usize,
 
+    /// Print CSV
+    #[arg(long, conflicts_with = "json", help_heading = "Table")]
+    pub(crate) csv: bool,
+
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, help_heading = "Table")]
     pub(crate) json: bool,
 
     #[command(flatten)]

@@ -110,8 +110,8 @@ pub(super) const TOOLS: [Tool; 16] = [
     Tool {
         name: "waits",
         command: "waits",
-        about: "The longest waits: where a thread slept, who made it ready, and what that one had waited for. Only for \
-                recordings with context switches.",
+        about: "The longest waits: where a thread slept, who made it ready, and what the waking thread had been waiting for. \
+                Only for recordings with context switches.",
         always: &["--json"],
         text: None,
     },

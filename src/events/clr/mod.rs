@@ -93,6 +93,11 @@ pub enum Clr<'a> {
     AllocationSampled(AllocationSampled<'a>),
     /// The runtime begins to stop the threads that run its code.
     Suspension(Suspension),
+    /// They all stand still.
+    SuspensionEnd {
+        /// Which runtime of the process.
+        instance: Option<u16>,
+    },
     /// They run again.
     Resumption {
         /// Which runtime of the process.
@@ -175,6 +180,7 @@ pub fn read<'a>(event: &Event<'a>, r: &mut Reader<'a>) -> Option<Option<Clr<'a>>
         (CLR, 4) => Clr::HeapStats(gc::decode_heap_stats(r, version)?),
         (CLR, 10) => Clr::AllocationTick(gc::decode_allocation_tick(r, version, event.pointer)?),
         (CLR, 303) => Clr::AllocationSampled(gc::decode_allocation_sampled(r, event.pointer)?),
+        (CLR, 8) => Clr::SuspensionEnd { instance: r.u16() },
         (CLR, 9) => Clr::Suspension(gc::decode_suspension(r, version)?),
         (CLR, 80) => Clr::Exception(exception::decode(r, event.pointer)),
         (CLR, 81) => Clr::Contention(threading::decode_contention(r, version, event.pointer)),

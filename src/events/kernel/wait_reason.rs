@@ -61,6 +61,13 @@ impl WaitReason {
         name.strip_prefix('[')?.strip_suffix(']')
     }
 
+    /// The thread did not wait for anything: its quantum was over, another thread pre-empted it, or it gave way.
+    fn is_pre_emption(self) -> bool {
+        const QUANTUM_END: u8 = 30;
+        const YIELD_EXECUTION: u8 = 33;
+        (QUANTUM_END..=YIELD_EXECUTION).contains(&self.0)
+    }
+
     /// The same in brackets, as remarks on stacks are; `[blocked]` where it has no name.
     pub fn bracketed(self) -> &'static str {
         NAMES.get(usize::from(self.0)).copied().unwrap_or("[blocked]")
@@ -96,12 +103,16 @@ impl ContextSwitch {
     /// What the old thread does from now on.
     pub fn leaving(&self) -> Leaving {
         const READY: u8 = 1;
+        const RUNNING: u8 = 2;
         const STANDBY: u8 = 3;
         const TERMINATED: u8 = 4;
         const DEFERRED_READY: u8 = 7;
         match self.old_state {
             READY | STANDBY | DEFERRED_READY => Leaving::Ready,
             TERMINATED => Leaving::Ended,
+            // The kernel may not have changed its state yet when it records the switch. With any other reason such a thread
+            // may have gone to sleep.
+            RUNNING if self.reason().is_pre_emption() => Leaving::Ready,
             _ => Leaving::Waiting,
         }
     }

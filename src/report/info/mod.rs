@@ -63,6 +63,8 @@ pub struct Info {
     pub interrupts: Vec<interrupts::Row>,
     /// The counters that were recorded beside the samples.
     pub counters: Vec<CounterInfo>,
+    /// Context switches; 0 where they are not kept ([`Keep`](crate::trace::Keep)).
+    pub context_switches: u64,
     /// How far the recording can be trusted, and what stands out.
     #[serde(flatten)]
     pub findings: Findings,
@@ -322,6 +324,7 @@ impl Info {
             disk: (!trace.disk.is_empty()).then(|| Sums::of(trace)),
             interrupts: interrupts::by_kind(trace),
             counters: counters::counters(trace),
+            context_switches: trace.kept.switches.len() as u64,
             findings: Findings::of(profile, symbols),
             lost: trace.lost.clone(),
             damaged: damage

@@ -8,7 +8,7 @@ use crate::profile::Unresolved;
 use crate::report::account;
 use crate::report::interrupts;
 use crate::report::strip::blocks;
-use crate::report::text::merged_samples;
+use crate::report::text::{counted, merged_samples};
 use crate::report::{bytes, count, cut_stacks, duration, filtered_out, one_line};
 use crate::winpath;
 
@@ -48,6 +48,10 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     if !info.counters.is_empty() {
         let text = format!("{} recorded (`etwprof counters` shows them)", count(info.counters.len() as u64));
         row(out, "counters", &text)?;
+    }
+    if info.context_switches > 0 {
+        let switches = counted(info.context_switches, "context switch", "context switches");
+        row(out, "switches", &format!("{switches} (`etwprof threads` and `waits` show who waited)"))?;
     }
     losses(out, info)?;
     row(out, "quality", &info.findings.quality_text())?;

@@ -49,7 +49,8 @@ pub(super) fn lanes(profile: &Profile, threads: &Threads) -> Vec<Lane> {
         .collect();
     // Samples are drawn by the page itself.
     let runners = vec![false; trace.runners.len()];
-    let chosen = SlotChoice { runners: &runners, threads: &is_shown, processes: &[], by_thread: true };
+    let chosen =
+        SlotChoice { runners: &runners, threads: &is_shown, processes: &[], by_thread: true, before: None };
     let Some(slots) = Slots::new(trace, waits.as_ref(), range, slot, chosen) else { return Vec::new() };
     let lane = |row: &crate::trace::SlotRow| {
         let kind = match row.kind {

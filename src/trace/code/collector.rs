@@ -131,6 +131,7 @@ impl Collector {
             | Clr::AllocationSampled(_)
             | Clr::GcEnd(_)
             | Clr::Suspension(_)
+            | Clr::SuspensionEnd { .. }
             | Clr::Resumption { .. }
             | Clr::Exception(_)
             | Clr::Contention(_)

@@ -9,7 +9,7 @@ use crate::trace::processes::{ProcessId, ThreadId};
 use crate::trace::sample::{Context, Runner};
 use crate::trace::{Stacked, Trace};
 
-use super::{Span, State, ThreadTimes, Waits};
+use super::{Span, State, ThreadTimes, Waits, Waker};
 
 /// A thread may be made ready by another processor while it is still on its way out of its own.
 const ON_ITS_WAY_SECONDS: f64 = 0.001;
@@ -127,7 +127,7 @@ struct Processor {
     /// From when on every switch of it is there.
     since: Option<Ticks>,
     /// Who ran, for whoever asks later.
-    ran: Vec<(Ticks, Option<u32>)>,
+    ran: Vec<(Ticks, Waker)>,
 }
 
 /// Where switches are missing, in order, without overlaps.
@@ -285,7 +285,12 @@ impl<'a> Builder<'a> {
             None => processor.since.unwrap_or(self.window.0),
         };
         processor.since = Some(since);
-        processor.ran.push((time, new));
+        let who = match new {
+            Some(new) => Waker::Thread(new as usize),
+            None if switch.fact.new_tid == 0 => Waker::Interrupt,
+            None => Waker::Unknown,
+        };
+        processor.ran.push((time, who));
         if believed.is_some_and(|believed| believed != old) {
             self.contradictions += 1;
             // Whoever was believed to run there went at some time since.
@@ -412,6 +417,7 @@ impl<'a> Builder<'a> {
         let rows = runners.map(|runner| self.known.get(&key(*runner)).copied().flatten()).collect();
         Waits {
             rows,
+            before: Ticks(i64::MAX),
             window: self.window,
             has_ready_events: !self.trace.kept.readied.is_empty(),
             threads: self.rows.into_iter().map(|row| row.times).collect(),

@@ -1,12 +1,12 @@
-//! What a thread waited for: who made it ready, what that one had waited for before, and so on, back to the moment at
-//! which it blocked.
+//! What a thread waited for: who made it ready, what the waking thread had been waiting for before, and so on, back to the
+//! moment at which it blocked.
 
 use rustc_hash::FxHashSet;
 
 use crate::clock::Ticks;
 use crate::trace::Trace;
 
-use super::{State, Wait, Waits};
+use super::{State, Wait, Waits, Waker};
 
 /// What filled a wait, the last first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,11 +72,11 @@ impl Waits {
             if !seen.insert(event) {
                 break ChainEnd::Cycle;
             }
-            let by_interrupt = ready.fact.is_from_interrupt() || trace.runner(ready.runner).tid == 0;
-            if by_interrupt {
-                break ChainEnd::Interrupt;
-            }
-            let Some(thread) = self.waker(trace, ready) else { break ChainEnd::NoEvent };
+            let thread = match self.waker(trace, ready) {
+                Waker::Thread(thread) => thread,
+                Waker::Interrupt => break ChainEnd::Interrupt,
+                Waker::Unknown => break ChainEnd::NoEvent,
+            };
             let spans = self.threads.get(thread).map(|row| row.spans.as_slice()).unwrap_or_default();
             // The readied event names this thread while it ran, and before it blocked again.
             let mut at = spans.partition_point(|span| span.start < time);

@@ -5,8 +5,8 @@
 //!
 //! - The states cover the time in which context switches were recorded, and of that the life of the thread. Their lengths
 //!   add up to it exactly.
-//! - A thread that leaves its processor ready has been pre-empted, or gave way: it waits for a processor from that moment
-//!   on. One that leaves it waiting is blocked until an event makes it ready.
+//! - A thread that leaves its processor ready has been pre-empted, or gave way
+//!   ([`leaving`](crate::events::kernel::ContextSwitch::leaving)): it waits for a processor from that moment on. One that leaves it waiting is blocked until an event makes it ready.
 //! - A thread that comes back without such an event since it was last known, in a recording that has them, was ready all
 //!   that time; in a recording that has none, blocked.
 //! - A thread that never runs was blocked, unless samples show that it ran all the time.
@@ -170,6 +170,17 @@ impl Wait {
     }
 }
 
+/// Who made a thread ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Waker {
+    /// A thread: an index into [`Waits::threads`].
+    Thread(usize),
+    /// An interrupt: a device, a timer.
+    Interrupt,
+    /// A thread that is not known.
+    Unknown,
+}
+
 /// The states of all threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -185,8 +196,10 @@ pub struct Waits {
     pub contradictions: u64,
     /// The thread of each runner of the trace, as an index into `threads`.
     rows: Vec<Option<u32>>,
-    /// Who ran on each processor, as indices into `threads`; `None` where it is not known or nobody did.
-    processors: Vec<Vec<(Ticks, Option<u32>)>>,
+    /// Samples count that were taken before this moment: the end of the window belongs to what comes next, if that was cut off.
+    before: Ticks,
+    /// Who ran on each processor from when on. Nobody but an interrupt makes a thread ready while the idle thread runs.
+    processors: Vec<Vec<(Ticks, Waker)>>,
 }
 
 impl Waits {
@@ -199,28 +212,28 @@ impl Waits {
     /// one of them, a part is left.
     #[must_use]
     pub fn between(&self, (from, to): (Ticks, Ticks)) -> Waits {
+        let before = to.min(self.before);
         let (from, to) = (from.max(self.window.0), to.min(self.window.1));
         let threads = self.threads.iter().map(|thread| thread.between((from, to))).collect();
-        Waits { window: (from, to.max(from)), threads, ..self.clone() }
+        Waits { window: (from, to.max(from)), threads, before, ..self.clone() }
     }
 
-    /// Who ran on a processor at a moment, or began to: an index into `threads`.
-    fn running(&self, processor: u16, time: Ticks) -> Option<usize> {
+    /// Who ran on a processor at a moment, or began to.
+    fn running(&self, processor: u16, time: Ticks) -> Option<Waker> {
         let ran = self.processors.get(usize::from(processor))?;
         let place = ran.partition_point(|(since, _)| *since <= time).checked_sub(1)?;
-        ran.get(place)?.1.map(|row| row as usize)
+        ran.get(place).map(|(_, who)| *who)
     }
 
-    /// The thread that made another one ready: an index into `threads`. `None` where an interrupt did, or nobody knows.
-    pub fn waker(&self, trace: &Trace, ready: &Stacked<ReadyThread>) -> Option<usize> {
+    /// Who made a thread ready. Where the event names nobody, it was whoever ran on its processor.
+    pub fn waker(&self, trace: &Trace, ready: &Stacked<ReadyThread>) -> Waker {
         if ready.fact.is_from_interrupt() {
-            return None;
+            return Waker::Interrupt;
         }
-        let runner = trace.runner(ready.runner);
-        match runner.tid {
-            0 => None,
-            NO_ID => self.running(ready.processor, ready.time),
-            _ => self.thread_of(ready.runner),
+        match trace.runner(ready.runner).tid {
+            0 => Waker::Interrupt,
+            NO_ID => self.running(ready.processor, ready.time).unwrap_or(Waker::Unknown),
+            _ => self.thread_of(ready.runner).map_or(Waker::Unknown, Waker::Thread),
         }
     }
 
@@ -234,7 +247,8 @@ impl Waits {
     pub fn sampled(&self, trace: &Trace) -> Vec<i64> {
         let mut sampled = vec![0_i64; self.threads.len()];
         let (first, last) = self.window;
-        let inside = trace.samples.iter().filter(|sample| (first..=last).contains(&sample.time));
+        let is_inside = |time: Ticks| (first..=last).contains(&time) && time < self.before;
+        let inside = trace.samples.iter().filter(|sample| is_inside(sample.time));
         for sample in inside.filter(|sample| sample.context == Context::Thread) {
             let thread = self.thread_of(sample.runner).and_then(|thread| sampled.get_mut(thread));
             if let Some(time) = thread {

@@ -145,6 +145,15 @@ fn disk_io_by_other_things_and_in_part() {
         ]
     );
     assert_eq!(rows(&["--by", "thread", "--name", "b"]), [json!(["b.exe", 50, 51, 20 * MILLION, 0])]);
+    assert_eq!(rows(&["--by", "process", "--tid", "51"]), [json!(["b.exe", 50, null, 20 * MILLION, 0])]);
+    let both = rows(&["--by", "process", "--tid", "41", "--tid", "51", "--name", "a"]);
+    assert_eq!(both, [json!(["a.exe", 40, null, 20 * MILLION, 1])]);
+    let output = run(&["disk", "--tid", "77"]);
+    assert!(
+        output.code == 1 && output.stderr.contains("--tid 77: no thread has this id"),
+        "{}",
+        output.stderr
+    );
     assert_eq!(
         rows(&["--by", "disk", "--sort", "count"]),
         [

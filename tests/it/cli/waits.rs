@@ -8,9 +8,8 @@ use tempfile::TempDir;
 use crate::support::command::etwprof;
 use crate::support::data;
 use crate::support::stacks::machine;
-use crate::synth::kernel::page_fault;
 use crate::synth::kernel::thread::{CSwitch, ready};
-use crate::synth::{Etl, IntoEvent, Item, START, Sample, clr, stack_walk};
+use crate::synth::{Etl, IntoEvent, START, Sample, stack_walk};
 
 const K: u64 = 0xffff_8000_0000_0000;
 
@@ -72,6 +71,78 @@ fn blocked_time_stands_where_the_thread_went_to_sleep() {
     );
 }
 
+/// Thread 41 of a.exe waits in 0x1000 from 10 to 40 ms. 52 of b.exe runs on processor 1 from 20 to 30 ms, then nobody.
+fn woken(ready: impl FnOnce(Etl) -> Etl) -> (TempDir, String) {
+    let etl = machine().event(0, at(1), CSwitch::new(0, 41));
+    let etl = etl.event(0, at(10), CSwitch::new(41, 0).reason(15, 5));
+    let etl = etl.event(1, at(20), CSwitch::new(0, 52)).event(1, at(30), CSwitch::new(52, 0));
+    let etl = stack(ready(etl).event(0, at(40), CSwitch::new(0, 41)), 40, (40, 41), &[K], &[0x1000]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("woken.etl");
+    std::fs::write(&path, etl.event(0, at(50), CSwitch::new(41, 0)).finish()).unwrap();
+    let path = path.display().to_string();
+    (folder, path)
+}
+
+#[test]
+fn who_ended_a_wait_is_known_by_a_record_without_a_thread_too() {
+    // The record of a thread that is made ready names nobody: it was whoever ran on its processor.
+    let by_52 = |etl: Etl| etl.event(1, at(25), ready(41, false));
+    let by_dpc = |etl: Etl| etl.event(1, at(25), ready(41, true));
+    let while_idle = |etl: Etl| etl.event(1, at(35), ready(41, false));
+    let elsewhere = |etl: Etl| etl.event(2, at(35), ready(41, false));
+    let cases: [(&dyn Fn(Etl) -> Etl, &str, &str, Option<u64>, bool, &str); 4] = [
+        (&by_52, "b.exe", "b.exe (50) thread 52", Some(52), false, "filled"),
+        (&by_dpc, "an interrupt", "an interrupt", None, true, "interrupt"),
+        (&while_idle, "an interrupt", "an interrupt", None, true, "interrupt"),
+        (&elsewhere, "an unknown process", "a thread that is not known", None, false, "no_event"),
+    ];
+    for (ready, process, thread, tid, interrupt, end) in cases {
+        let (_folder, path) = woken(ready);
+        let args = ["convert", "-f", "folded", "--no-symbols", "--metric", "blocked", "--with-wakers"];
+        let output = etwprof([&args[..], &["--tid", "41", &path]].concat()).success();
+        let folded = output.text();
+        assert!(folded.starts_with(&format!("a.exe (40);0x1000;{K:#x};[readied by {process}] ")), "{folded}");
+        let output = etwprof(["waits", "--no-symbols", "--tid", "41", &path]).success();
+        assert!(output.text().contains(&format!("\n  readied by {thread}\n")), "{}", output.text());
+        let output = etwprof(["waits", "--no-symbols", "--tid", "41", "--json", &path]).success();
+        let worst: Value = serde_json::from_str(output.text()).unwrap();
+        let readied_by = &worst["waits"][0]["readied_by"];
+        assert_eq!(readied_by["thread"]["tid"].as_u64(), tid, "{worst}");
+        assert_eq!(readied_by["interrupt"], interrupt, "{worst}");
+        assert_eq!(worst["waits"][0]["chain_end"], end, "{worst}");
+    }
+}
+
+#[test]
+fn tables_have_reasons_and_kinds_of_time() {
+    let rows = |args: &[&str]| {
+        let (text, _) = run(&[&["top", "--name", "a.exe", "--no-symbols", "--json"], args].concat());
+        let top: Value = serde_json::from_str(&text).unwrap();
+        let rows = top["rows"].as_array().unwrap();
+        let exclusive: i64 = rows.iter().map(|row| row["exclusive"].as_i64().unwrap()).sum();
+        assert_eq!(top["kept"], exclusive, "{top}");
+        let row =
+            |row: &Value| (row["name"].as_str().unwrap().to_owned(), row["inclusive"].as_i64().unwrap());
+        rows.iter().map(row).collect::<Vec<_>>()
+    };
+    let blocked = ["--metric", "blocked", "--by-reason"];
+    for sort in ["exclusive", "inclusive"] {
+        let rows = rows(&[&blocked[..], &["--sort", sort]].concat());
+        assert_eq!(rows[0], ("[WrQueue]".to_owned(), 30_000));
+        assert_eq!(rows.len(), 4, "and three functions: {rows:?}");
+    }
+    let wall = rows(&["--metric", "wall"]);
+    assert_eq!(wall[..2], [("[blocked]".to_owned(), 30_000), ("[ready]".to_owned(), 25_000)]);
+    let top = |form: &[&str]| {
+        run(&[&["top", "--name", "a.exe", "--no-symbols", "-n", "1"], &blocked[..], form].concat()).0
+    };
+    let text = top(&[]);
+    assert!(text.lines().nth(1).unwrap().ends_with("  [WrQueue]"), "{text}");
+    let csv = top(&["--csv"]);
+    assert_eq!(csv.lines().nth(1), Some("[WrQueue],,heading,,,0,30000,0,30000000"));
+}
+
 #[test]
 fn ready_time_is_what_came_after_and_pre_emption() {
     let ready = folded(&["--metric", "ready", "--name", "a.exe"]);
@@ -126,6 +197,7 @@ fn threads_add_up() {
         let number = |name: &str| thread[name].as_i64().unwrap();
         let states = ["running_ns", "ready_ns", "blocked_ns", "unknown_ns"].map(number);
         assert_eq!(states.iter().sum::<i64>(), number("end_ns") - number("start_ns"), "{thread}");
+        assert_eq!(number("wall_ns"), number("end_ns") - number("start_ns"), "{thread}");
     }
     let facts = |tid, names: &[&str]| names.iter().map(|name| of(tid)[name].clone()).collect::<Vec<_>>();
     let names = ["pid", "process", "running_ns", "ready_ns", "blocked_ns", "sampled_ns", "switches"];
@@ -140,6 +212,15 @@ fn threads_add_up() {
     assert!(text.lines().nth(3).unwrap().ends_with("a.exe (40) thread 41"), "{text}");
     let (csv, _) = run(&["threads", "--csv", "--tid", "41"]);
     assert_eq!(csv.lines().count(), 2, "{csv}");
+    let widths: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
+    assert_eq!(widths, [15, 15], "{csv}");
+    // All threads live as long: by their ids.
+    let (text, _) = run(&["threads", "--sort", "wall", "--json"]);
+    let table: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&table["threads"][0]["wall_ns"], &table["threads"][0]["tid"]),
+        (&100_000_000.into(), &5.into())
+    );
 }
 
 #[test]
@@ -155,6 +236,7 @@ fn the_worst_wait_has_its_stack_its_waker_and_what_that_did() {
             "ready_ns": 5000000,
             "readied_by": {
                 "thread": {"pid": 50, "process": "b.exe", "tid": 52, "name": ""},
+                "interrupt": false,
                 "stack": ["0xffff800000000020", "0x9000"]
             },
             "chain": [
@@ -186,6 +268,26 @@ fn the_worst_wait_has_its_stack_its_waker_and_what_that_did() {
 }
 
 #[test]
+fn the_worst_waits_as_rows() {
+    let (csv, _) = run(&["waits", "--csv", "--no-symbols", "--name", "a.exe"]);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "pid,process,tid,name,start_ns,duration_ns,ready_ns,reason,readied_by_pid,readied_by_process,\
+             readied_by_tid,readied_by_interrupt,function",
+            "40,a.exe,41,,11000000,35000000,5000000,WrQueue,50,b.exe,52,false,0xffff800000000030",
+        ]
+    );
+    let (_folder, path) = woken(|etl| etl.event(1, at(25), ready(41, true)));
+    let output = etwprof(["waits", "--csv", "--no-symbols", "--tid", "41", &path]).success();
+    let line = output.text().lines().nth(1).unwrap();
+    assert_eq!(line, "40,a.exe,41,,10000000,30000000,15000000,WrQueue,,,,true,0xffff800000000000");
+    let output = etwprof(["waits", "--csv", "--json", &path]);
+    assert_eq!(output.code, 2, "{}", output.stderr);
+}
+
+#[test]
 fn a_range_of_time_is_looked_at_alone() {
     // From 15 to 50 ms thread 41 is blocked until 41, ready until 46, and runs.
     let range = ["--from", "0.015", "--to", "0.05"];
@@ -208,6 +310,36 @@ fn a_range_of_time_is_looked_at_alone() {
     assert!(output.code == 1 && output.stderr.contains("in this range"), "{}", output.stderr);
 }
 
+#[test]
+fn a_sample_counts_on_one_side_of_a_moment() {
+    // It was taken at 5 ms. The recording ends with a switch, and a sample at that moment.
+    let etl = machine().event(0, at(1), CSwitch::new(0, 41)).event(0, at(5), Sample::new(0x1100, 41));
+    let etl = etl.event(0, at(10), Sample::new(0x1100, 41)).event(0, at(10), CSwitch::new(41, 0));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.etl");
+    std::fs::write(&path, etl.finish()).unwrap();
+    let path = path.display().to_string();
+    let json = |args: &[&str]| -> Value {
+        let output = etwprof([args, &["--json", "--tid", "41", &path]].concat()).success();
+        serde_json::from_str(output.text()).unwrap()
+    };
+    let cases: [(&[&str], i64); 5] = [
+        (&[], 2_000_000),
+        (&["--to", "5ms"], 0),
+        (&["--from", "5ms"], 2_000_000),
+        (&["--from", "5ms", "--to", "10ms"], 1_000_000),
+        (&["--to", "1s"], 2_000_000),
+    ];
+    for (range, sampled) in cases {
+        let threads = json(&[&["threads"], range].concat());
+        assert_eq!(threads["threads"][0]["sampled_ns"], sampled, "{range:?}: {threads}");
+        let timeline = json(&[&["timeline"], range].concat());
+        let rows = timeline["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == "cpu");
+        let cpu: i64 = rows.map(|row| row["total_ns"].as_i64().unwrap()).sum();
+        assert_eq!(cpu, sampled, "{range:?}: {timeline}");
+    }
+}
+
 /// Thread 41 waits in 0x1000 so many times for so many milliseconds, and runs for one between.
 fn waiting(times: i64, each: i64) -> (TempDir, String) {
     let mut etl = machine().event(0, at(1), CSwitch::new(0, 41));
@@ -225,6 +357,15 @@ fn waiting(times: i64, each: i64) -> (TempDir, String) {
     std::fs::write(&path, etl.finish()).unwrap();
     let path = path.display().to_string();
     (folder, path)
+}
+
+#[test]
+fn strict_asks_for_no_samples_where_none_are_shown() {
+    // No CPU samples, and the last wait has no stack.
+    let (_folder, path) = waiting(1, 10);
+    for command in ["threads", "waits", "timeline"] {
+        etwprof([command, &path, "--strict"]).success();
+    }
 }
 
 #[test]
@@ -274,92 +415,6 @@ fn diff_compares_waits() {
 }
 
 #[test]
-fn what_was_allocated_by_its_type() {
-    let stack =
-        |event: crate::synth::Event| clr::by_thread(event, 40, 41).item(Item::stack64(0, &[0x1000, 0x2000]));
-    let etl = machine()
-        .event(0, at(1), stack(clr::allocation_tick(40, 3, 1 << 10, "System.String")))
-        .event(0, at(2), stack(clr::allocation_tick(40, 3, 2 << 10, "System.Byte[]")))
-        .event(0, at(3), stack(clr::allocation_tick(40, 1, 3 << 10, "")));
-    let folded = |etl: crate::synth::Etl| {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.etl");
-        std::fs::write(&path, etl.finish()).unwrap();
-        let path = path.display().to_string();
-        let args = ["convert", &path, "--metric", "allocated", "--by-type", "-f", "folded", "--no-symbols"];
-        let output = etwprof(args).success();
-        let mut lines: Vec<String> = output.text().lines().map(str::to_owned).collect();
-        lines.sort();
-        lines
-    };
-    let ticks = [
-        "a.exe (40);0x2000;0x1000 3072",
-        "a.exe (40);[System.Byte[]];0x2000;0x1000 2048",
-        "a.exe (40);[System.String];0x2000;0x1000 1024",
-    ];
-    assert_eq!(folded(etl.clone()), ticks);
-    // Of a process with objects that were chosen by chance, these alone.
-    let etl = etl.event(0, at(4), stack(clr::allocation_sampled(40, 1, "N.T")));
-    assert_eq!(folded(etl), ["a.exe (40);[N.T];0x2000;0x1000 102400"]);
-    let output = etwprof(["top", "examples/demo.etl", "--by-type"]);
-    assert!(output.code == 2 && output.stderr.contains("--metric allocated"), "{}", output.stderr);
-}
-
-/// Two hard faults of thread 41 in 0x1000 and in 0x1200, and one without a stack.
-fn faults() -> (TempDir, String) {
-    let fault = |ms| page_fault::hard_fault(at(ms), 0x8000, 41, 4096);
-    let etl = stack(machine().event(0, at(1), fault(0)), 1, (40, 41), &[K], &[0x1000, 0x2000]);
-    let etl = stack(etl.event(0, at(3), fault(2)), 3, (40, 41), &[K], &[0x1200, 0x2000]);
-    let tick = clr::by_thread(clr::allocation_tick(40, 3, 150 << 10, "System.String"), 40, 41);
-    let etl = etl.event(0, at(5), fault(4)).event(0, at(7), tick.item(Item::stack64(0, &[0x1000, 0x2000])));
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("faults.etl");
-    std::fs::write(&path, etl.finish()).unwrap();
-    let path = path.display().to_string();
-    (folder, path)
-}
-
-#[test]
-fn any_event_with_a_stack_can_be_the_metric() {
-    let (_folder, path) = faults();
-    let folded = |event: &str| {
-        let output = etwprof(["convert", &path, "--event", event, "-f", "folded", "--no-symbols"]).success();
-        let mut lines: Vec<String> = output.text().lines().map(str::to_owned).collect();
-        lines.sort();
-        (lines, output.stderr)
-    };
-    let expected = [
-        "a.exe (40);0x2000;0x1000;0xffff800000000000 1",
-        "a.exe (40);0x2000;0x1200;0xffff800000000000 1",
-        "a.exe (40);[no stack] 1",
-    ];
-    let guid = "3d6fa8d3-fe05-11d0-9dda-00c04fd7ba7c";
-    for event in ["PageFault/HardFault", "pagefault/*", &format!("{guid}/32"), "PageFault/32"] {
-        let (lines, said) = folded(event);
-        assert_eq!(lines, expected, "{event}");
-        assert!(said.contains("1 of the 3 chosen events have no stack"), "{said}");
-        assert!(said.contains("3 events = 3 kept"), "{said}");
-    }
-    let output = etwprof(["convert", &path, "--metric", "allocated", "--no-symbols"]).success();
-    assert!(output.text().starts_with("150.0 KiB allocated: 1 event of 1 thread\n"), "{}", output.text());
-    let output = etwprof(["top", &path, "--metric", "allocated", "--no-symbols", "--json"]).success();
-    let top: Value = serde_json::from_str(output.text()).unwrap();
-    assert_eq!((&top["kept"], &top["rows"][0]["exclusive"]), (&(150 << 10).into(), &(150 << 10).into()));
-    assert_eq!(top["rows"][0]["exclusive_ns"], 0);
-    for (args, code, why) in [
-        (vec!["convert", &path, "--event", "PageFault/Nothing"], 1, "the recording has no such event; "),
-        (vec!["convert", &path, "--event", "Process/DCStart"], 1, "without stacks"),
-        (vec!["convert", &path, "--event", "a/b", "--metric", "blocked"], 2, "cannot be used with"),
-        (vec!["diff", &path, &path, "--metric", "allocated"], 2, "diff compares time"),
-        (vec!["convert", "examples/demo.etl", "--metric", "allocated"], 1, "no allocation events"),
-    ] {
-        let output = etwprof(&args);
-        assert_eq!(output.code, code, "{args:?}: {}", output.stderr);
-        assert!(output.stderr.contains(why), "{}", output.stderr);
-    }
-}
-
-#[test]
 fn a_timeline_shows_what_threads_did_and_when() {
     let (text, _) = run(&["timeline", "--json", "--tid", "41", "--slot", "20ms"]);
     let table: Value = serde_json::from_str(&text).unwrap();
@@ -403,6 +458,18 @@ fn a_timeline_shows_what_threads_did_and_when() {
     }
     let output = etwprof(["timeline", path.to_str().unwrap(), "--name", "nobody"]);
     assert_eq!(output.code, 1);
+}
+
+#[test]
+fn info_counts_context_switches() {
+    let (text, _) = run(&["info", "--no-symbols"]);
+    let line = "switches    7 context switches (`etwprof threads` and `waits` show who waited)";
+    assert!(text.lines().any(|one| one == line), "{text}");
+    let (text, _) = run(&["info", "--no-symbols", "--json", "--name", "b.exe"]);
+    let info: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(info["context_switches"], 7);
+    let output = etwprof(["info", "examples/demo.etl", "--no-symbols"]).success();
+    assert!(!output.text().contains("context switch"), "{}", output.text());
 }
 
 #[test]

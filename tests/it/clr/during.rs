@@ -29,6 +29,10 @@ fn collections_of_2016() {
     assert_eq!((number(test, "/reasons/small_objects"), number(test, "/reasons/induced")), (950, 100));
     assert_eq!((number(test, "/pause_ns") + 50_000) / 100_000, 1_308);
     assert_eq!((number(test, "/longest_ns") + 50_000) / 100_000, 87);
+    // By a script that reads the raw records: from GCSuspendEEBegin to GCSuspendEEEnd.
+    assert_eq!(number(test, "/suspend_ns"), 10_405_300);
+    // Of 3.071 s, from the start of the process to its end.
+    assert_eq!(format!("{:.1}", test["paused_percent"].as_f64().unwrap()), "4.3");
     // 119 samples of thread 3720, each of 1 ms.
     assert_eq!(number(test, "/cpu_in_pauses_ns"), 119_000_000);
     let rows = test["collections"].as_array().unwrap();

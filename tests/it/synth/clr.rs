@@ -411,6 +411,11 @@ pub fn suspend(process: u32, reason: u32) -> Event {
     live(9, 10).event(process, 1, GC_TASK, GC, move |bytes| bytes.u32(reason).u32(0).u16(9))
 }
 
+/// GCSuspendEEEnd, version 1.
+pub fn suspended(process: u32) -> Event {
+    live(8, 8).event(process, 1, GC_TASK, GC, |bytes| bytes.u16(9))
+}
+
 /// GCRestartEEEnd, version 1.
 pub fn resume(process: u32) -> Event {
     live(3, 3).event(process, 1, GC_TASK, GC, |bytes| bytes.u16(9))

@@ -19,9 +19,14 @@ const T: i64 = START + 1_000;
 
 const WAITING: u8 = 5;
 const READY: u8 = 1;
+const STILL_RUNNING: u8 = 2;
 const ENDED: u8 = 4;
 const REQUEST: u8 = 6;
+const MUTEX: u8 = 29;
+const QUANTUM_END: u8 = 30;
 const PREEMPTED: u8 = 32;
+const YIELD: u8 = 33;
+const FAST_MUTEX: u8 = 34;
 
 fn keep() -> Keep {
     Keep { switches: true, readied: true, ..Keep::default() }
@@ -135,6 +140,22 @@ fn without_ready_events_nobody_is_ready_but_who_leaves_ready() {
     assert_eq!(states(&waits, 41), "R0-10 r10-30 R30-40");
     assert_eq!(states(&waits, 51), "b0-10 R10-30 b30-40");
     assert!(!waits.has_ready_events);
+}
+
+#[test]
+fn a_thread_that_is_pre_empted_before_its_state_changes_is_ready() {
+    let of_41 = |reason| {
+        let etl = switch(machine(), 0, 0, 0, 41);
+        let etl = leaving(etl, 0, 10, (41, reason, STILL_RUNNING), 51);
+        let (_, waits) = read(switch(switch(etl, 0, 30, 51, 41), 0, 40, 41, 0));
+        states(&waits, 41)
+    };
+    for reason in QUANTUM_END..=YIELD {
+        assert_eq!(of_41(reason), "R0-10 r10-30 R30-40", "{reason}");
+    }
+    for reason in [REQUEST, MUTEX, FAST_MUTEX] {
+        assert_eq!(of_41(reason), "R0-10 b10-30 R30-40", "{reason}");
+    }
 }
 
 #[test]
@@ -371,13 +392,13 @@ fn a_real_recording_adds_up_to_the_tick() {
     let sum = |state| waits.threads.iter().map(|thread| thread.ticks(state)).sum::<i64>();
     assert_eq!(
         [State::Running, State::Ready, State::Blocked, State::Unknown].map(sum),
-        [22_453_838, 39_405, 34_982_885_743, 0]
+        [22_453_838, 39_445, 34_982_885_703, 0]
     );
     assert_eq!(waits.threads.iter().map(|thread| thread.switches).sum::<u64>(), 15_546);
     // PowerPoint's main thread.
     let main = thread(&waits, 3308);
     let of_main = [State::Running, State::Ready, State::Blocked].map(|state| main.ticks(state));
-    assert_eq!(of_main, [17_876_712, 2_955, 18_660_441]);
+    assert_eq!(of_main, [17_876_712, 2_970, 18_660_426]);
     let mut longest: Vec<_> = main.waits().map(|wait| (wait.ticks(), wait.blocked.start.0)).collect();
     longest.sort_unstable_by_key(|(ticks, _)| std::cmp::Reverse(*ticks));
     let longest: Vec<_> =
