@@ -105,7 +105,15 @@ fn trimmed(args: &args::Trim, quiet: bool) -> Result<Trimmed> {
     .map_err(|error| shrunk.unwrap_or(error))?;
     let Some((copied, damage)) = copied.into_inner() else { bail!("nothing was written") };
     load::warn_damaged(&damage);
-    Ok(Trimmed::new(recording.size(), &copied, damage.len()))
+    let trimmed = Trimmed::new(recording.size(), &copied, damage.len());
+    let unknown = trimmed.dropped.get("events_of_unknown_layout").copied().unwrap_or(0);
+    if !quiet && unknown > trimmed.events_in / 2 {
+        let (unknown, all) = (count(unknown), count(trimmed.events_in));
+        say::note(format_args!(
+            "most events were left out: etwprof does not know the layout of {unknown} of {all}"
+        ));
+    }
+    Ok(trimmed)
 }
 
 /// Writes what `filter` keeps of the processes of a recording's parts to one file.

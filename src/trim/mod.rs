@@ -10,6 +10,7 @@
 //! Kept of the chosen processes whatever the time and the provider: their processes, threads, images and compiled code.
 
 mod anonymous;
+mod layout;
 mod owners;
 mod pseudonyms;
 mod survey;
@@ -158,7 +159,8 @@ impl Trim {
     }
 
     /// Replaces what records say of users, machines, folders and command lines, by words of the same length. Events whose
-    /// layout is not known are left out.
+    /// layout is not known are left out, as are those that are not laid out as their headers say; what is behind the known
+    /// fields of others becomes zeros.
     #[must_use]
     pub fn anonymous(self) -> Trim {
         Trim { pseudonyms: Some(Mutex::default()), ..self }
