@@ -13,7 +13,7 @@ use etwprof::profile::Filter;
 use etwprof::report::count;
 use etwprof::report::trim::{self as report, Trimmed};
 use etwprof::symbols::local_images;
-use etwprof::trace::{ModuleId, ProcessId, Trace};
+use etwprof::trace::{ModuleId, PdbId, ProcessId, Trace};
 use etwprof::trim::{Choice, Identities, Identity, Trim};
 
 use super::usage::Usage;
@@ -168,11 +168,15 @@ fn identities(trace: &mut Trace, folders: &[PathBuf], quiet: bool) -> Identities
             Some(process) if !module.kernel => process.pid,
             _ => 0,
         };
-        let pdbs = [&module.pdb, &module.managed_pdb].into_iter().flatten();
+        // An image of IL only has one, which stands in the place of the other.
+        let pdb = module.pdb.as_ref().or(module.managed_pdb.as_ref());
+        let managed = module.managed_pdb.as_ref().filter(|_| module.pdb.is_some());
+        let known = |pdb: &PdbId| (pdb.name.clone(), pdb.id);
         let identity = Identity {
             timestamp: module.timestamp,
             name: module.file_name().to_owned(),
-            pdbs: pdbs.map(|pdb| (pdb.name.clone(), pdb.id)).collect(),
+            pdb: pdb.map(known),
+            managed_pdb: managed.map(known),
         };
         identities.insert((pid, mapping.base, mapping.size), identity);
     }

@@ -115,8 +115,10 @@ pub struct Identity {
     pub timestamp: u32,
     /// Its file name.
     pub name: String,
-    /// Its PDBs: the paths that the image names, and what they carry.
-    pub pdbs: Vec<(String, DebugId)>,
+    /// Its PDB: the path that the image names, and what the PDB carries.
+    pub pdb: Option<(String, DebugId)>,
+    /// That of its IL, if it has native code as well.
+    pub managed_pdb: Option<(String, DebugId)>,
 }
 
 impl Trim {
@@ -298,7 +300,8 @@ impl Trim {
         }
         let Ok(Decoded::Kernel(Kernel::Image(image))) = decode(event) else { return Vec::new() };
         let Image { pid, base, size, .. } = image;
-        let Some(Identity { timestamp, name, pdbs }) = self.identities.get(&(pid, base, size)) else {
+        let Some(Identity { timestamp, name, pdb, managed_pdb }) = self.identities.get(&(pid, base, size))
+        else {
             return Vec::new();
         };
         let merged = Merged { pointer: event.pointer, time: event.time };
@@ -308,8 +311,9 @@ impl Trim {
             Some(_) => file_name(path).to_owned(),
             None => path.to_owned(),
         };
-        let pdbs = pdbs.iter().map(|(pdb, id)| merged.pdb(&image, *id, &path(pdb)));
-        std::iter::once(merged.image(&image)).chain(pdbs).collect()
+        let pdb = pdb.as_ref().map(|(pdb, id)| merged.pdb(&image, *id, &path(pdb)));
+        let managed = managed_pdb.as_ref().map(|(pdb, id)| merged.managed_pdb(&image, *id, &path(pdb)));
+        std::iter::once(merged.image(&image)).chain(pdb).chain(managed).collect()
     }
 
     /// Stacks follow their events. A stack may complete those of later events of its thread, so one whose
