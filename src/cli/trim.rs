@@ -106,7 +106,7 @@ fn trimmed(args: &args::Trim, quiet: bool) -> Result<Trimmed> {
     let Some((copied, damage)) = copied.into_inner() else { bail!("nothing was written") };
     load::warn_damaged(&damage);
     let trimmed = Trimmed::new(recording.size(), &copied, damage.len());
-    let unknown = trimmed.dropped.get("events_of_unknown_layout").copied().unwrap_or(0);
+    let unknown = trimmed.dropped.get("unknown_layout").copied().unwrap_or(0);
     if !quiet && unknown > trimmed.events_in / 2 {
         let (unknown, all) = (count(unknown), count(trimmed.events_in));
         say::note(format_args!(

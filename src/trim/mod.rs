@@ -69,17 +69,17 @@ impl Choice {
     }
 }
 
-/// The kinds of records that are counted apart, by the numbers that [`Trim`] gives.
+/// The kinds of records that are counted apart, by the numbers that [`Trim`] gives: names for programs.
 pub const KINDS: [&str; 9] = [
     "samples",
-    "context switches",
+    "context_switches",
     "stacks",
-    "processes and threads",
+    "processes_and_threads",
     "images",
-    "compiled code",
-    "disk I/O and file names",
-    "other events",
-    "events of unknown layout",
+    "compiled_code",
+    "disk_io",
+    "other_events",
+    "unknown_layout",
 ];
 
 const SAMPLES: usize = 0;

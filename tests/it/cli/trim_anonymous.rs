@@ -219,7 +219,7 @@ fn payloads_of_the_other_pointer_width_are_left_out() {
         let sid = 222_222_222_u32.to_le_bytes();
         let has_sid = |file: &[u8]| file.windows(4).any(|part| part == sid);
         assert!(has_sid(&before) && !has_sid(&after), "{bytes}");
-        assert_eq!(done["dropped"]["events_of_unknown_layout"], count, "{bytes}");
+        assert_eq!(done["dropped"]["unknown_layout"], count, "{bytes}");
     }
     // Payloads of their headers' width are not.
     for bytes in [4, 8] {
