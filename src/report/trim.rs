@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::etl::writer::Copied;
 use crate::trim::KINDS;
 
-use super::text::{bytes, count, json};
+use super::text::{bytes, count, counted, json};
 
 /// Sizes, events, and what was dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -63,8 +63,8 @@ pub fn write(out: &mut impl Write, trimmed: &Trimmed) -> io::Result<()> {
         }
     }
     if trimmed.damaged > 0 {
-        let places = if trimmed.damaged == 1 { "place" } else { "places" };
-        writeln!(out, "\n{} damaged {places} left out", count(trimmed.damaged as u64))?;
+        let places = counted(trimmed.damaged as u64, "damaged place", "damaged places");
+        writeln!(out, "\n{places} left out")?;
     }
     Ok(())
 }

@@ -30,9 +30,7 @@ use crate::events::clr::Clr;
 use crate::events::kernel::{Image, ImageId, Kernel, StackWalk};
 use crate::events::{Decoded, decode};
 use crate::guid::Guid;
-use crate::guids::{
-    self, EVENT_TRACE, IMAGE, IMAGE_ID, LOST_EVENT, META_DATA, SYS_CONFIG, SYSTEM_CONFIG, WIN_SAT,
-};
+use crate::guids::{EVENT_TRACE, IMAGE, IMAGE_ID, LOST_EVENT, META_DATA, SYS_CONFIG, SYSTEM_CONFIG, WIN_SAT};
 use crate::trace::{ProcessId, Trace};
 use crate::winpath::file_name;
 
@@ -49,17 +47,8 @@ pub struct Choice {
     pub from: Option<Ticks>,
     /// Events before this moment.
     pub to: Option<Ticks>,
-    /// Events of these providers; all if there are none.
-    pub providers: Vec<Provider>,
-}
-
-/// A provider, or the task of a kernel event, as people name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Provider {
-    /// By its GUID.
-    Guid(Guid),
-    /// By its name, in any case: `Microsoft-Windows-DotNETRuntime`, or as its events carry it.
-    Name(String),
+    /// Events of these providers, or kernel events of these tasks; all if there are none.
+    pub providers: Vec<Guid>,
 }
 
 impl Choice {
@@ -175,15 +164,7 @@ impl Trim {
     /// True for an event of the wanted providers.
     fn is_provided(&self, event: &Event<'_>) -> bool {
         let wanted = &self.choice.providers;
-        wanted.is_empty()
-            || wanted.iter().any(|wanted| match wanted {
-                Provider::Guid(guid) => *guid == event.provider,
-                Provider::Name(name) => {
-                    let is = |other: &str| other.eq_ignore_ascii_case(name);
-                    guids::provider_name(event.provider).is_some_and(is)
-                        || event.provider_name().is_some_and(|other| is(&other))
-                }
-            })
+        wanted.is_empty() || wanted.contains(&event.provider)
     }
 
     /// True if an event that is no fact of its process is wanted, as far as the time and its provider decide.
