@@ -44,7 +44,7 @@ pub(crate) use shared::{Color, Limits, Names, Output, Reading, Symbols, Tree};
 pub(crate) use stop::CounterLimit;
 pub(crate) use stop::StopWhen;
 pub(crate) use tables::{Callees, Callers, Calls, Lines, Table, Top};
-pub(crate) use trim::Trim;
+pub(crate) use trim::{Provider, Trim};
 pub(crate) use view::View;
 pub(crate) use waits::{Threads, Timeline, TimelineBy, Which, WorstWaits};
 

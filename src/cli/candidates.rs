@@ -5,13 +5,17 @@ use std::cmp::Reverse;
 use anyhow::{Result, bail};
 use etwprof::profile::{During, Filter, Matcher, Moment};
 use etwprof::report::events::Row;
-use etwprof::report::{count, time_of_day, time_zone};
+use etwprof::report::{count, duration, time_of_day, time_zone};
 use etwprof::trace::{Process, Runner, Thread, Trace};
 use rustc_hash::FxHashMap;
 
+use super::args::Provider;
 use super::runtimes::{RECORD_GC, RECORD_JIT};
 use super::say;
 use super::usage::Usage;
+
+/// Where all names of providers and events are.
+const LISTED_EVENTS: &str = " (`etwprof events` lists them)";
 
 /// Fails if the filter names processes and the recording has none of them; warns of each that it has not.
 pub(super) fn check_processes(filter: &Filter, trace: &Trace, quiet: bool) -> Result<()> {
@@ -29,21 +33,45 @@ pub(super) fn check_processes(filter: &Filter, trace: &Trace, quiet: bool) -> Re
         let process = trace.process(runner.process)?;
         Some(format!("{} ({})", process.label(), process.pid))
     };
+    let has_none = trace.processes.is_empty();
     let missing = names
         .map(|name| {
+            if has_none {
+                return format!("--name {name}: the recording lists no processes");
+            }
             let instead = instead(name, &there(), "the recording has", " (`etwprof info` lists them)");
             format!("--name {name}: no process has this name; {instead}")
         })
         .chain(pids.map(|pid| {
+            if has_none {
+                return format!("--pid {pid}: the recording lists no processes");
+            }
             format!("--pid {pid}: no process has this id; {}", instead_of_id(trace, text, "processes"))
         }));
     answer(missing.collect(), has(&|process| filter.names_process(process)), quiet)
 }
 
+/// Says that no provider matches, and which there are, by the number of their events.
+pub(super) fn no_such_provider(wanted: &Provider, there: &[(&str, u64)]) -> String {
+    let instead = |wanted: &str| match Matcher::parse(wanted) {
+        Ok(wanted) => instead(&wanted, &added_up(there.iter().copied()), "the recording has", LISTED_EVENTS),
+        Err(error) => error.to_string(),
+    };
+    match wanted {
+        Provider::Guid(guid) => {
+            let guid = guid.to_string();
+            format!("--provider {guid}: the recording has no such provider; {}", instead(&guid))
+        }
+        Provider::Name(name) => {
+            format!("--provider {name}: the recording has no such provider; {}", instead(name.text()))
+        }
+    }
+}
+
 /// Says that no event matches, and which there are.
 pub(super) fn no_such_event(wanted: &Matcher, rows: &[Row]) -> String {
     let there = added_up(rows.iter().filter_map(|row| Some((row.name.as_deref()?, row.count))));
-    let instead = instead(wanted, &there, "the recording has", " (`etwprof events` lists them)");
+    let instead = instead(wanted, &there, "the recording has", LISTED_EVENTS);
     format!("--event {wanted}: the recording has no such event; {instead}")
 }
 
@@ -148,6 +176,19 @@ pub(super) fn check_times(filter: &Filter, trace: &Trace, quiet: bool) -> Result
     Ok(())
 }
 
+/// Fails for a time of which nothing was recorded.
+pub(super) fn check_any_time(filter: &Filter, trace: &Trace) -> Result<()> {
+    let end = trace.span.map_or(trace.clock.base, |(_, last)| last.max(trace.clock.base));
+    let lasts = || duration(trace.clock.seconds(end));
+    if filter.from.is_some_and(|from| from.at(trace) > end) {
+        bail!("--from: nothing was recorded from this time on; the recording lasts {}", lasts());
+    }
+    if filter.to.is_some_and(|to| to.at(trace) <= trace.clock.base) {
+        bail!("--to: nothing was recorded before this time; the recording lasts {}", lasts());
+    }
+    Ok(())
+}
+
 /// Fails with the first of what is missing if nothing else is there; warns of each otherwise.
 pub(super) fn answer(missing: Vec<String>, any: bool, quiet: bool) -> Result<()> {
     match missing.first() {
@@ -169,9 +210,22 @@ fn instead_of_id(trace: &Trace, text: impl Fn(&Runner) -> Option<String>, what: 
     let texts: Vec<Option<String>> = trace.runners.iter().map(text).collect();
     let there = texts.iter().zip(samples).filter_map(|(text, samples)| Some((text.as_deref()?, samples)));
     let there = added_up(there.filter(|(_, samples)| *samples > 0));
-    match there.is_empty() {
-        true => format!("no {what} have samples"),
-        false => format!("the busiest {what} are {}", most(&there)),
+    let mut all: Vec<&(&str, u64)> = there.iter().collect();
+    all.sort_by_key(|(name, samples)| (Reverse(*samples), *name));
+    if !all.is_empty() {
+        return format!("the busiest {what} are {}", first_few(&all));
+    }
+    let listed: Vec<String> = match what {
+        "processes" => trace.processes.iter().map(|one| format!("{} ({})", one.label(), one.pid)).collect(),
+        _ => Vec::new(),
+    };
+    let listed: Vec<(&str, u64)> = listed.iter().map(|text| (text.as_str(), 0)).collect();
+    match listed.is_empty() {
+        true => format!("the recording has no samples of {what}"),
+        false => {
+            let listed: Vec<_> = listed.iter().collect();
+            format!("the recording has {} (`etwprof info` lists them)", first_few(&listed))
+        }
     }
 }
 

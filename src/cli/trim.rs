@@ -9,13 +9,19 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use etwprof::analysis;
 use etwprof::etl::{Reading, Recording, writer};
+use etwprof::event::Event;
+use etwprof::guid::Guid;
+use etwprof::guids::provider_name;
 use etwprof::profile::Filter;
 use etwprof::report::count;
 use etwprof::report::trim::{self as report, Trimmed};
 use etwprof::symbols::local_images;
-use etwprof::trace::{ModuleId, ProcessId, Trace};
+use etwprof::trace::{ModuleId, PdbId, ProcessId, Trace};
 use etwprof::trim::{Choice, Identities, Identity, Trim};
 
+use rustc_hash::FxHashMap;
+
+use super::args::Provider;
 use super::usage::Usage;
 use super::{args, candidates, load, output, say};
 
@@ -59,7 +65,11 @@ fn trimmed(args: &args::Trim, mut identities: Identities, quiet: bool) -> Result
         identities.extend(found_in(trace, &args.images, quiet));
     }
     let choice = match &trace {
-        Some(trace) if !is_all => Some((trace, choice(args, &filter, trace, quiet)?)),
+        Some(trace) if !is_all => {
+            let choice = choice(args, &filter, trace, quiet)?;
+            let providers = providers(&args.provider, &recording, quiet)?;
+            Some((trace, Choice { providers, ..choice }))
+        }
         _ => None,
     };
     let trim = match choice {
@@ -107,7 +117,15 @@ fn trimmed(args: &args::Trim, mut identities: Identities, quiet: bool) -> Result
     .map_err(|error| shrunk.unwrap_or(error))?;
     let Some((copied, damage)) = copied.into_inner() else { bail!("nothing was written") };
     load::warn_damaged(&damage);
-    Ok(Trimmed::new(recording.size(), &copied, damage.len()))
+    let trimmed = Trimmed::new(recording.size(), &copied, damage.len());
+    let unknown = trimmed.dropped.get("unknown_layout").copied().unwrap_or(0);
+    if !quiet && unknown > trimmed.events_in / 2 {
+        let (unknown, all) = (count(unknown), count(trimmed.events_in));
+        say::note(format_args!(
+            "most events were left out: etwprof does not know the layout of {unknown} of {all}"
+        ));
+    }
+    Ok(trimmed)
 }
 
 /// Writes what `filter` keeps of the processes of a recording's parts to one file, with these identities of images.
@@ -168,11 +186,15 @@ pub(super) fn identities_of(trace: &Trace, modules: &BTreeSet<ModuleId>) -> Iden
             Some(process) if !module.kernel => process.pid,
             _ => 0,
         };
-        let pdbs = [&module.pdb, &module.managed_pdb].into_iter().flatten();
+        // An image of IL only has one, which stands in the place of the other.
+        let pdb = module.pdb.as_ref().or(module.managed_pdb.as_ref());
+        let managed = module.managed_pdb.as_ref().filter(|_| module.pdb.is_some());
+        let known = |pdb: &PdbId| (pdb.name.clone(), pdb.id);
         let identity = Identity {
             timestamp: module.timestamp,
             name: module.file_name().to_owned(),
-            pdbs: pdbs.map(|pdb| (pdb.name.clone(), pdb.id)).collect(),
+            pdb: pdb.map(known),
+            managed_pdb: managed.map(known),
         };
         identities.insert((pid, mapping.base, mapping.size), identity);
     }
@@ -183,6 +205,7 @@ pub(super) fn identities_of(trace: &Trace, modules: &BTreeSet<ModuleId>) -> Iden
 fn choice(args: &args::Trim, filter: &Filter, trace: &Trace, quiet: bool) -> Result<Choice> {
     candidates::check_processes(filter, trace, quiet)?;
     candidates::check_times(filter, trace, quiet)?;
+    candidates::check_any_time(filter, trace)?;
     let processes = (!filter.pids.is_empty() || !filter.names.is_empty()).then(|| {
         let kept = (0..).map(ProcessId).zip(filter.processes(trace));
         kept.filter(|(_, is_kept)| *is_kept).map(|(process, _)| process).collect()
@@ -191,6 +214,37 @@ fn choice(args: &args::Trim, filter: &Filter, trace: &Trace, quiet: bool) -> Res
         processes,
         from: args.from.map(|from| from.at(trace)),
         to: args.to.map(|to| to.at(trace)),
-        providers: args.provider.clone(),
+        providers: Vec::new(),
     })
+}
+
+/// The providers that are meant, of those that a recording has. Fails if it has none of them.
+fn providers(wanted: &[Provider], recording: &Recording, quiet: bool) -> Result<Vec<Guid>> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Reading { value: there, .. } = load::watched(recording, quiet, |progress| {
+        let count = |there: &mut FxHashMap<(Guid, Option<String>), u64>, event: &Event<'_>| {
+            *there.entry((event.provider, event.provider_name())).or_default() += 1;
+        };
+        recording.fold(analysis::processors(), progress, FxHashMap::default, count)
+    })?;
+    let there: Vec<(Guid, String, u64)> = there
+        .into_iter()
+        .map(|((guid, own_name), events)| {
+            let name = provider_name(guid).map(str::to_owned).or(own_name);
+            (guid, name.unwrap_or_else(|| guid.to_string()), events)
+        })
+        .collect();
+    let is_meant = |wanted: &Provider, guid: Guid, name: &str| match wanted {
+        Provider::Guid(wanted) => *wanted == guid,
+        Provider::Name(wanted) => wanted.matches(name),
+    };
+    let missing = wanted.iter().filter(|one| !there.iter().any(|(guid, name, _)| is_meant(one, *guid, name)));
+    let names: Vec<(&str, u64)> = there.iter().map(|(_, name, events)| (name.as_str(), *events)).collect();
+    let missing = missing.map(|one| candidates::no_such_provider(one, &names)).collect();
+    let meant = there.iter().filter(|(guid, name, _)| wanted.iter().any(|one| is_meant(one, *guid, name)));
+    let meant: Vec<Guid> = meant.map(|(guid, ..)| *guid).collect();
+    candidates::answer(missing, !meant.is_empty(), quiet)?;
+    Ok(meant)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::etl::writer::Copied;
 use crate::trim::KINDS;
 
-use super::text::{bytes, count, json};
+use super::text::{bytes, count, counted, json};
 
 /// Sizes, events, and what was dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,7 +21,7 @@ pub struct Trimmed {
     pub events_in: u64,
     /// Events that were written.
     pub events_out: u64,
-    /// Events that were left out, by kind; kinds without any are missing.
+    /// Events that were left out, by kind, as [`KINDS`] names it, and `headers_of_other_parts`; kinds without any are missing.
     pub dropped: BTreeMap<String, u64>,
     /// Damaged places of the recording, which were left out.
     pub damaged: usize,
@@ -30,9 +30,9 @@ pub struct Trimmed {
 impl Trimmed {
     /// What a copy of a recording of so many bytes with so many damaged places came to.
     pub fn new(bytes_in: u64, copied: &Copied, damaged: usize) -> Trimmed {
-        let kinds = KINDS.iter().zip(copied.left_out).chain([(&"headers of other parts", copied.headers)]);
-        let dropped =
-            kinds.filter(|(_, events)| *events > 0).map(|(kind, events)| (kind.replace(' ', "_"), events));
+        let kinds = KINDS.iter().zip(copied.left_out).chain([(&"headers_of_other_parts", copied.headers)]);
+        let dropped = kinds.filter(|(_, events)| *events > 0);
+        let dropped = dropped.map(|(kind, events)| ((*kind).to_owned(), events));
         Trimmed {
             bytes_in,
             bytes_out: copied.bytes,
@@ -59,13 +59,23 @@ pub fn write(out: &mut impl Write, trimmed: &Trimmed) -> io::Result<()> {
         let mut dropped: Vec<_> = trimmed.dropped.iter().collect();
         dropped.sort_by_key(|(_, events)| std::cmp::Reverse(**events));
         for (kind, events) in dropped {
-            writeln!(out, "{:>12}  {}", count(*events), kind.replace('_', " "))?;
+            writeln!(out, "{:>12}  {}", count(*events), text(kind))?;
         }
     }
     if trimmed.damaged > 0 {
-        writeln!(out, "\n{} damaged places left out", count(trimmed.damaged as u64))?;
+        let places = counted(trimmed.damaged as u64, "damaged place", "damaged places");
+        writeln!(out, "\n{places} left out")?;
     }
     Ok(())
+}
+
+/// What people call a kind.
+fn text(kind: &str) -> String {
+    match kind {
+        "disk_io" => "disk I/O and file names".to_owned(),
+        "unknown_layout" => "events of unknown layout".to_owned(),
+        _ => kind.replace('_', " "),
+    }
 }
 
 /// Writes it as JSON.

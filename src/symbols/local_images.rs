@@ -11,7 +11,7 @@ use super::find::request::Request;
 use super::find::store::Store;
 use super::find::verify::ImageFacts;
 use super::image_facts::{self, at_its_path, file_of};
-use super::read::pe::{Image, PdbKind};
+use super::read::pe::Image;
 use crate::mmap::Mapped;
 use crate::trace::{Module, ModuleId, PdbId, Trace};
 
@@ -90,13 +90,11 @@ fn complete(module: &mut Module, file: &Path) -> Result<(), String> {
     let bytes = Mapped::open(file).map_err(|error| error.to_string())?;
     let image = Image::parse(&bytes).map_err(|error| error.to_string())?;
     module.timestamp = image.timestamp;
-    for pdb in image.pdbs() {
-        let place = match pdb.kind {
-            PdbKind::Windows if module.pdb.is_none() => &mut module.pdb,
-            PdbKind::Portable if module.managed_pdb.is_none() => &mut module.managed_pdb,
-            _ => continue,
-        };
-        *place = Some(PdbId { name: pdb.path, id: pdb.id });
+    let (native, il) = (image.native_pdb(), image.il_pdb());
+    let il = il.filter(|il| native.as_ref().is_none_or(|native| native.id != il.id));
+    for (place, pdb) in [(&mut module.pdb, native), (&mut module.managed_pdb, il)] {
+        let known = pdb.map(|pdb| PdbId { name: pdb.path, id: pdb.id });
+        *place = place.take().or(known);
     }
     Ok(())
 }

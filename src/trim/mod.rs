@@ -10,6 +10,7 @@
 //! Kept of the chosen processes whatever the time and the provider: their processes, threads, images and compiled code.
 
 mod anonymous;
+mod layout;
 mod owners;
 mod pseudonyms;
 mod survey;
@@ -29,9 +30,7 @@ use crate::events::clr::Clr;
 use crate::events::kernel::{Image, ImageId, Kernel, StackWalk};
 use crate::events::{Decoded, decode};
 use crate::guid::Guid;
-use crate::guids::{
-    self, EVENT_TRACE, IMAGE, IMAGE_ID, LOST_EVENT, META_DATA, SYS_CONFIG, SYSTEM_CONFIG, WIN_SAT,
-};
+use crate::guids::{EVENT_TRACE, IMAGE, IMAGE_ID, LOST_EVENT, META_DATA, SYS_CONFIG, SYSTEM_CONFIG, WIN_SAT};
 use crate::trace::{ProcessId, Trace};
 use crate::winpath::file_name;
 
@@ -48,17 +47,8 @@ pub struct Choice {
     pub from: Option<Ticks>,
     /// Events before this moment.
     pub to: Option<Ticks>,
-    /// Events of these providers; all if there are none.
-    pub providers: Vec<Provider>,
-}
-
-/// A provider, or the task of a kernel event, as people name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Provider {
-    /// By its GUID.
-    Guid(Guid),
-    /// By its name, in any case: `Microsoft-Windows-DotNETRuntime`, or as its events carry it.
-    Name(String),
+    /// Events of these providers, or kernel events of these tasks; all if there are none.
+    pub providers: Vec<Guid>,
 }
 
 impl Choice {
@@ -68,17 +58,17 @@ impl Choice {
     }
 }
 
-/// The kinds of records that are counted apart, by the numbers that [`Trim`] gives.
+/// The kinds of records that are counted apart, by the numbers that [`Trim`] gives: names for programs.
 pub const KINDS: [&str; 9] = [
     "samples",
-    "context switches",
+    "context_switches",
     "stacks",
-    "processes and threads",
+    "processes_and_threads",
     "images",
-    "compiled code",
-    "disk I/O and file names",
-    "other events",
-    "events of unknown layout",
+    "compiled_code",
+    "disk_io",
+    "other_events",
+    "unknown_layout",
 ];
 
 const SAMPLES: usize = 0;
@@ -114,8 +104,10 @@ pub struct Identity {
     pub timestamp: u32,
     /// Its file name.
     pub name: String,
-    /// Its PDBs: the paths that the image names, and what they carry.
-    pub pdbs: Vec<(String, DebugId)>,
+    /// Its PDB: the path that the image names, and what the PDB carries.
+    pub pdb: Option<(String, DebugId)>,
+    /// That of its IL, if it has native code as well.
+    pub managed_pdb: Option<(String, DebugId)>,
 }
 
 impl Trim {
@@ -158,7 +150,8 @@ impl Trim {
     }
 
     /// Replaces what records say of users, machines, folders and command lines, by words of the same length. Events whose
-    /// layout is not known are left out.
+    /// layout is not known are left out, as are those that are not laid out as their headers say; what is behind the known
+    /// fields of others becomes zeros.
     #[must_use]
     pub fn anonymous(self) -> Trim {
         Trim { pseudonyms: Some(Mutex::default()), ..self }
@@ -171,15 +164,7 @@ impl Trim {
     /// True for an event of the wanted providers.
     fn is_provided(&self, event: &Event<'_>) -> bool {
         let wanted = &self.choice.providers;
-        wanted.is_empty()
-            || wanted.iter().any(|wanted| match wanted {
-                Provider::Guid(guid) => *guid == event.provider,
-                Provider::Name(name) => {
-                    let is = |other: &str| other.eq_ignore_ascii_case(name);
-                    guids::provider_name(event.provider).is_some_and(is)
-                        || event.provider_name().is_some_and(|other| is(&other))
-                }
-            })
+        wanted.is_empty() || wanted.contains(&event.provider)
     }
 
     /// True if an event that is no fact of its process is wanted, as far as the time and its provider decide.
@@ -301,7 +286,8 @@ impl Trim {
         }
         let Ok(Decoded::Kernel(Kernel::Image(image))) = decode(event) else { return Vec::new() };
         let Image { pid, base, size, .. } = image;
-        let Some(Identity { timestamp, name, pdbs }) = self.identities.get(&(pid, base, size)) else {
+        let Some(Identity { timestamp, name, pdb, managed_pdb }) = self.identities.get(&(pid, base, size))
+        else {
             return Vec::new();
         };
         let merged = Merged { pointer: event.pointer, time: event.time };
@@ -311,8 +297,9 @@ impl Trim {
             Some(_) => file_name(path).to_owned(),
             None => path.to_owned(),
         };
-        let pdbs = pdbs.iter().map(|(pdb, id)| merged.pdb(&image, *id, &path(pdb)));
-        std::iter::once(merged.image(&image)).chain(pdbs).collect()
+        let pdb = pdb.as_ref().map(|(pdb, id)| merged.pdb(&image, *id, &path(pdb)));
+        let managed = managed_pdb.as_ref().map(|(pdb, id)| merged.managed_pdb(&image, *id, &path(pdb)));
+        std::iter::once(merged.image(&image)).chain(pdb).chain(managed).collect()
     }
 
     /// Stacks follow their events. A stack may complete those of later events of its thread, so one whose

@@ -36,6 +36,7 @@ mod cli {
     mod strict;
     mod symbolize;
     mod trim;
+    mod trim_anonymous;
     mod trim_portable;
     mod view;
     mod view_symbols;

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use etwprof::guid::Guid;
-use etwprof::profile::Moment;
-use etwprof::trim::Provider;
+use etwprof::profile::{Matcher, Moment};
 
 use super::filter::Processes;
 use crate::cli::time;
@@ -19,10 +18,14 @@ Examples:
   etwprof trim trace.etl -o small.etl --pid 42 --json | jq .bytes_out
   etwprof trim trace.etl -o vendor.etl --name orders --anonymize
 
-Without a filter every event is kept. With --pid or --name, what a profile of these
-processes needs stays: their events, stacks, images and compiled code, the threads
-that they switched with, and kernel modules. With --from, --to or --provider,
-processes, threads, images and compiled code stay whatever the time.";
+Without a filter every event is kept. Filters combine: an event stays if all of
+them keep it. With --pid or --name, what a profile of these processes needs
+stays: their events, stacks, images and compiled code, the threads that they
+switched with, and kernel modules. With --from, --to or --provider, processes,
+threads, images and compiled code stay whatever the time.
+
+--anonymize leaves out events of unknown layout: all but those of the kernel,
+.NET and JavaScript that profiles need.";
 
 /// Making a recording smaller.
 #[derive(Debug, Args)]
@@ -56,7 +59,8 @@ pub(crate) struct Trim {
     ///
     /// Each word is replaced by another of the same length, the same word always by the same. Names of programs, DLLs,
     /// drivers, PDBs, and of .NET types and methods stay, as do folders that every Windows has: profiles look the same, and
-    /// symbols are found. Events whose layout etwprof does not know are left out.
+    /// symbols are found. Events whose layout etwprof does not know are left out: all but those of the kernel, .NET and
+    /// JavaScript that profiles need.
     #[arg(long, help_heading = "Output")]
     pub(crate) anonymize: bool,
 
@@ -75,9 +79,20 @@ pub(crate) struct Trim {
     #[arg(long, value_name = "TIME", value_parser = time::moment, help_heading = "Filters")]
     pub(crate) to: Option<Moment>,
 
-    /// Keep the events of this provider (repeatable): Microsoft-Windows-Kernel-Process, PerfInfo, or a GUID
+    /// Keep the events of this provider (repeatable): 'Microsoft-Windows-DotNET*', PerfInfo, or a GUID
+    ///
+    /// `etwprof events` lists the providers of a recording. Patterns are those of --name.
     #[arg(long, value_name = "PROVIDER", value_parser = provider, help_heading = "Filters")]
     pub(crate) provider: Vec<Provider>,
+}
+
+/// A provider, or the task of kernel events.
+#[derive(Clone, Debug)]
+pub(crate) enum Provider {
+    /// By its GUID.
+    Guid(Guid),
+    /// By its name.
+    Name(Matcher),
 }
 
 /// A GUID, with or without braces, or a name.
@@ -88,7 +103,7 @@ fn provider(text: &str) -> Result<Provider, String> {
     if groups != [8, 4, 4, 4, 12] || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return match text {
             "" => Err("expected the name or the GUID of a provider".to_owned()),
-            name => Ok(Provider::Name(name.to_owned())),
+            name => Matcher::parse(name).map(Provider::Name).map_err(|error| error.to_string()),
         };
     }
     let printed = u128::from_str_radix(&digits, 16).map_err(|error| error.to_string())?;
@@ -98,16 +113,19 @@ fn provider(text: &str) -> Result<Provider, String> {
 #[cfg(test)]
 mod tests {
     use etwprof::guids::CLR;
-    use etwprof::trim::Provider;
 
-    use super::provider;
+    use super::{Provider, provider};
 
     #[test]
     fn providers_go_by_guid_or_name() {
         let guid = "E13C0D23-ccbc-4e12-931b-d9cc2eee27e4";
-        assert_eq!(provider(guid), Ok(Provider::Guid(CLR)));
-        assert_eq!(provider(&format!("{{{guid}}}")), Ok(Provider::Guid(CLR)));
-        assert_eq!(provider("PerfInfo"), Ok(Provider::Name("PerfInfo".to_owned())));
-        assert!(provider("").is_err());
+        for text in [guid, &format!("{{{guid}}}")] {
+            assert!(matches!(provider(text), Ok(Provider::Guid(CLR))), "{text}");
+        }
+        let is_named =
+            |text, name| matches!(provider(text), Ok(Provider::Name(wanted)) if wanted.matches(name));
+        assert!(is_named("perfinfo", "PerfInfo") && !is_named("perf", "PerfInfo"));
+        assert!(is_named("Microsoft-Windows-DotNET*", "Microsoft-Windows-DotNETRuntime"));
+        assert!(provider("").is_err() && provider("/(/").is_err());
     }
 }

@@ -249,6 +249,15 @@ impl Merged {
 
     /// DbgID_RSDS: base, process, GUID and age of the PDB, and its path in single bytes.
     pub fn pdb(&self, image: &ImageIdentity<'_>, id: DebugId, path: &str) -> Vec<u8> {
+        self.debug_id(36, image, id, path)
+    }
+
+    /// DbgID_ILRSDS: the same of the managed PDB that an image has beside the one of its native code.
+    pub fn managed_pdb(&self, image: &ImageIdentity<'_>, id: DebugId, path: &str) -> Vec<u8> {
+        self.debug_id(37, image, id, path)
+    }
+
+    fn debug_id(&self, opcode: u8, image: &ImageIdentity<'_>, id: DebugId, path: &str) -> Vec<u8> {
         let mut payload = Vec::new();
         self.push_pointer(&mut payload, image.base);
         payload.extend_from_slice(&image.pid.to_le_bytes());
@@ -256,7 +265,7 @@ impl Merged {
         payload.extend_from_slice(&id.age.to_le_bytes());
         payload.extend_from_slice(path.as_bytes());
         payload.push(0);
-        self.event(IMAGE_ID, 36, 2, &payload)
+        self.event(IMAGE_ID, opcode, 2, &payload)
     }
 
     /// BuildInfo: when Windows was installed (FILETIME), the build's name and the product's.

@@ -20,8 +20,8 @@ const ROWS: usize = 15;
 /// Writes it for people.
 pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     for file in &info.files {
-        let (path, buffers) = (one_line(&file.path), count(file.buffers as u64));
-        writeln!(out, "{path}  {}, {buffers} buffers", bytes(file.bytes))?;
+        let (path, buffers) = (one_line(&file.path), counted(file.buffers as u64, "buffer", "buffers"));
+        writeln!(out, "{path}  {}, {buffers}", bytes(file.bytes))?;
     }
     writeln!(out)?;
     let machine = &info.machine;

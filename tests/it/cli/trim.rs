@@ -9,6 +9,7 @@ use crate::support::command::etwprof;
 use crate::support::data;
 use crate::support::reading::number;
 use crate::support::stacks::machine;
+use crate::synth::kernel::system::cpu_config;
 use crate::synth::{Etl, START};
 
 fn two_programs() -> Etl {
@@ -83,6 +84,72 @@ fn what_cannot_be_written_leaves_what_is_there() {
     let there: Vec<_> =
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(there, ["whole.etl"], "nothing half written stays");
+}
+
+#[test]
+fn filters_of_which_there_is_nothing_fail_and_say_what_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, part) = (folder.path().join("whole.etl"), folder.path().join("part.etl"));
+    let run = |more: &[&str]| {
+        let line = [OsStr::new("trim"), whole.as_os_str(), OsStr::new("-o"), part.as_os_str()];
+        etwprof(line.into_iter().chain(more.iter().map(OsStr::new)))
+    };
+    let refused = |more: &[&str], text: &str| {
+        let output = run(more);
+        assert_eq!(output.code, 1, "{}", output.stderr);
+        assert!(output.stderr.contains(text), "{}", output.stderr);
+        assert!(!part.exists());
+    };
+    std::fs::write(&whole, two_programs().finish()).unwrap();
+    let no_such = "--provider nosuch: the recording has no such provider; ";
+    refused(
+        &["--provider", "nosuch"],
+        &format!("{no_such}the recording has PerfInfo, StackWalk, Thread, Process"),
+    );
+    refused(&["--provider", "Perf"], "did you mean PerfInfo?");
+    let guid = "11111111-2222-3333-4444-555555555555";
+    refused(&["--provider", guid], &format!("--provider {guid}: the recording has no such provider"));
+    refused(&["--from", "10s"], "--from: nothing was recorded from this time on; the recording lasts ");
+    refused(&["--to", "0"], "--to: nothing was recorded before this time");
+    refused(&["--pid", "999"], "--pid 999: no process has this id; the recording has ");
+    refused(&["--pid", "999"], "a.exe (40), b.exe (50)");
+    std::fs::write(&whole, Etl::new().event(0, START + 1, cpu_config(3_000, 4, "WOPR", 9)).finish()).unwrap();
+    refused(&["--name", "nope"], "--name nope: the recording lists no processes");
+    refused(&["--pid", "999"], "--pid 999: the recording lists no processes");
+
+    // One of two is there.
+    std::fs::write(&whole, two_programs().finish()).unwrap();
+    let output = run(&["--json", "--provider", "nosuch", "--provider", "Perf*"]).success();
+    assert!(output.stderr.contains(no_such), "{}", output.stderr);
+    let done: Value = serde_json::from_str(output.text()).unwrap();
+    assert_eq!(done["dropped"].get("samples"), None);
+}
+
+/// `docs/json.md` lists the kinds of events that are left out.
+#[test]
+fn kinds_of_dropped_events_have_names_for_programs() {
+    let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/json.md");
+    let documents = std::fs::read_to_string(documents).unwrap();
+    let row = documents.lines().find(|line| line.starts_with("| `dropped` |")).unwrap();
+    for kind in etwprof::trim::KINDS {
+        assert!(kind.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase()), "{kind}");
+        assert!(row.contains(&format!("`{kind}`")), "{kind}");
+    }
+}
+
+#[test]
+fn one_damaged_place_is_no_two() {
+    let trimmed = |damaged| {
+        let mut text = Vec::new();
+        etwprof::report::trim::write(
+            &mut text,
+            &etwprof::report::trim::Trimmed::new(1, &etwprof::etl::writer::Copied::default(), damaged),
+        )
+        .unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    assert!(trimmed(1).ends_with("\n1 damaged place left out\n"), "{}", trimmed(1));
+    assert!(trimmed(2).ends_with("\n2 damaged places left out\n"), "{}", trimmed(2));
 }
 
 /// The process of the test program has the same stacks, names included, in a fifth of the bytes.

@@ -3,12 +3,13 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use etwprof::trace::PdbId;
 use serde_json::Value;
 
 use crate::support::command::etwprof;
 use crate::support::data;
 use crate::support::image::{Pe, words};
-use crate::support::reading::info;
+use crate::support::reading::{self, info};
 use crate::support::stacks::machine;
 use crate::synth::kernel::file_io::created;
 use crate::synth::kernel::system::cpu_config;
@@ -97,7 +98,7 @@ fn nothing_names_people_machines_or_folders() {
         }
         let has_sid = |file: &[u8]| file.windows(4).any(|part| part == sid);
         assert!(has_sid(&before) && !has_sid(&after));
-        assert_eq!(done["dropped"]["events_of_unknown_layout"], 2);
+        assert_eq!(done["dropped"]["unknown_layout"], 2);
         // What profiles and symbols need is there.
         for word in ["Orders.exe", "Orders.dll", r"\Windows\System32\ntdll.dll", "System.IO.IOException"] {
             assert!(has(&after, word), "{word}");
@@ -132,19 +133,63 @@ fn real_recordings_have_the_same_tree_and_no_user() {
     }
 }
 
-/// An image with a link time, whose debug directory names a PDB.
-fn pe(timestamp: u32, size: u32, pdb: &str) -> Vec<u8> {
+const ID: &str = "12345678-9abc-def0-1122-334455667788";
+const OTHER_ID: &str = "22345678-9abc-def0-1122-334455667788";
+
+/// An image with a link time, whose debug directory names PDBs: each an id, a path, and whether it is a portable one.
+fn pe(timestamp: u32, size: u32, pdbs: &[(&str, &str, bool)]) -> Vec<u8> {
     let mut pe = Pe::new(0x8664).with_identity([timestamp, size, 0]);
-    let mut rsds = b"RSDS".to_vec();
-    rsds.extend_from_slice(&guid("12345678-9abc-def0-1122-334455667788").0);
-    rsds.extend_from_slice(&3_u32.to_le_bytes());
-    rsds.extend_from_slice(pdb.as_bytes());
-    rsds.push(0);
-    let at = pe.put(&rsds);
-    // Characteristics, time, versions, type 2 (CodeView), size, address, place in the file.
-    let entry = words(&[0, timestamp, 0, 2, rsds.len() as u32, at, at - 0x1000 + 0x400]);
-    let directory = pe.put(&entry);
-    pe.with_directory(6, directory, 28).finish()
+    let mut entries = Vec::new();
+    for (id, path, is_portable) in pdbs {
+        let mut rsds = b"RSDS".to_vec();
+        rsds.extend_from_slice(&guid(id).0);
+        rsds.extend_from_slice(&3_u32.to_le_bytes());
+        rsds.extend_from_slice(path.as_bytes());
+        rsds.push(0);
+        let at = pe.put(&rsds);
+        // Characteristics, time, versions (0x504D marks a portable one), type 2 (CodeView), size, address, place in the file.
+        let versions = if *is_portable { 0x504d_0100 } else { 0 };
+        entries.extend(words(&[0, timestamp, versions, 2, rsds.len() as u32, at, at - 0x1000 + 0x400]));
+    }
+    let directory = pe.put(&entries);
+    pe.with_directory(6, directory, entries.len() as u32).finish()
+}
+
+/// Precompiled code has a PDB of its own beside that of the IL; IL alone has one.
+#[test]
+fn both_pdbs_of_precompiled_images_are_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, part) = (folder.path().join("whole.etl"), folder.path().join("part.etl"));
+    let images = folder.path().join("images");
+    std::fs::create_dir_all(&images).unwrap();
+    let (native, portable, windows) =
+        ((ID, "x.ni.pdb", false), (OTHER_ID, r"D:\x.pdb", true), (OTHER_ID, r"D:\x.pdb", false));
+    let files = [
+        ("R2r.dll", &[native, portable][..]),
+        ("Ngen.dll", &[windows, native]),
+        ("Il.dll", &[portable]),
+        ("Native.dll", &[windows]),
+    ];
+    let mut etl = machine();
+    for ((step, base), (name, pdbs)) in (5..).zip((0..).map(|step| APP + step * 0x100_0000)).zip(files) {
+        std::fs::write(images.join(name), pe(0x5f00_0001, 0x10_0000, pdbs)).unwrap();
+        let image = Image::load(40, base, 0x10_0000, &format!(r"\Device\HarddiskVolume3\app\{name}"));
+        etl = etl.event(0, START + step, image.time_date_stamp(0x5f00_0001));
+    }
+    std::fs::write(&whole, etl.sampled(0, START + 20, 40, 41, &[APP + 0x1000]).finish()).unwrap();
+    trim(&whole, &part, &[OsStr::new("--images"), images.as_os_str()]);
+    let trace = reading::file(&part);
+    let text = |pdb: &PdbId| format!("{} {}", pdb.name, pdb.id.guid);
+    let known = |name: &str| {
+        let module = trace.modules.iter().find(|module| module.file_name() == name).unwrap();
+        (module.pdb.as_ref().map(text), module.managed_pdb.as_ref().map(text))
+    };
+    let native = Some(format!("x.ni.pdb {ID}"));
+    let il = Some(format!(r"D:\x.pdb {OTHER_ID}"));
+    assert_eq!(known("R2r.dll"), (native.clone(), il.clone()));
+    assert_eq!(known("Ngen.dll"), (native, il.clone()));
+    assert_eq!(known("Il.dll"), (il.clone(), None));
+    assert_eq!(known("Native.dll"), (il, None));
 }
 
 #[test]
@@ -155,11 +200,12 @@ fn ids_of_pdbs_come_from_image_files() {
     std::fs::create_dir_all(images.join("below")).unwrap();
     std::fs::write(
         images.join("below").join("Orders.exe"),
-        pe(0x5f00_0001, 0x10_0000, r"D:\Alice\Orders.pdb"),
+        pe(0x5f00_0001, 0x10_0000, &[(ID, r"D:\Alice\Orders.pdb", false)]),
     )
     .unwrap();
     // The name of another build.
-    std::fs::write(images.join("Other.dll"), pe(0x5f00_0009, 0x10_0000, "Other.pdb")).unwrap();
+    let other = pe(0x5f00_0009, 0x10_0000, &[(ID, "Other.pdb", false)]);
+    std::fs::write(images.join("Other.dll"), other).unwrap();
     let image = |base, name: &str| Image::load(40, base, 0x10_0000, name).time_date_stamp(0x5f00_0001);
     let etl = machine()
         .event(0, START + 5, image(APP, r"\Device\HarddiskVolume3\app\Orders.exe"))
@@ -182,8 +228,7 @@ fn ids_of_pdbs_come_from_image_files() {
     let of = |file: &Path| pdbs(file).into_iter().filter(is_ours).collect::<Vec<_>>();
     assert_eq!(of(&whole), [none("Orders.exe"), none("Other.dll")]);
     let done = trim(&whole, &part, &[OsStr::new("--images"), images.as_os_str()]);
-    let id = "12345678-9abc-def0-1122-334455667788";
-    let found = |pdb: &str| ("Orders.exe".to_owned(), Value::from(pdb), Value::from(id));
+    let found = |pdb: &str| ("Orders.exe".to_owned(), Value::from(pdb), Value::from(ID));
     assert_eq!(of(&part), [found(r"D:\Alice\Orders.pdb"), none("Other.dll")]);
     assert_eq!(done["events_out"].as_u64().unwrap(), done["events_in"].as_u64().unwrap() + 2);
     trim(&whole, &part, &["--images".as_ref(), images.as_os_str(), "--anonymize".as_ref()]);
