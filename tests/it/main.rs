@@ -53,6 +53,7 @@ mod clr {
 
 mod counters {
     mod blocks;
+    mod framework;
     mod kinds;
     #[cfg(unix)]
     mod runtime;
