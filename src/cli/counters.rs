@@ -1,6 +1,8 @@
 //! `etwprof counters`: performance counters of this machine or saved ones, and those of running .NET programs.
 
 mod follow;
+#[cfg(windows)]
+mod from_outside;
 mod list;
 mod live;
 #[cfg(windows)]
@@ -44,7 +46,10 @@ pub(super) fn run(args: &args::Counters, quiet: bool) -> Result<()> {
         Some(_) => return saved::run(args, &files, &wanted),
         None => {}
     }
-    follow::check(args)?;
+    let is_list = !of_process && wanted.is_empty() && args.dump.is_none();
+    if !is_list {
+        follow::check(args)?;
+    }
     match &args.dump {
         Some(_) if of_process => {
             bail!(Usage("--dump: saves the counters of this machine; leave out --pid and --name".to_owned()))
