@@ -286,10 +286,11 @@ const ALLOCATED: &str = r".NET CLR Memory\Allocated Bytes/sec";
 fn nothing_is_known_of_heaps_before_the_first_collection() {
     // It has begun: what was allocated is there already.
     let began = Counters::new(false).with("allocated", 500).with("induced", 1);
-    let all = chosen(None, &sample(1.0, &[began.clone()]), &[r".NET CLR Memory\*"]);
+    let all = chosen(None, &sample(1.0, std::slice::from_ref(&began)), &[r".NET CLR Memory\*"]);
     assert_eq!(all.len(), 20);
     assert!(all.iter().all(|reading| reading.value == Err(NoValue::NoCollection)), "{all:?}");
-    let jit = chosen(None, &sample(1.0, &[began.clone()]), &[r".NET CLR Jit\Standard Jit Failures"]);
+    let jit =
+        chosen(None, &sample(1.0, std::slice::from_ref(&began)), &[r".NET CLR Jit\Standard Jit Failures"]);
     assert_eq!(jit[0].value, Ok(0.0));
     // The first one: since when is not known.
     assert_eq!(value(began, collected().with("allocated", 500), ALLOCATED), Err(NoValue::New));
