@@ -1,13 +1,15 @@
-//! Any bytes as a file of performance counters: every value is a number or has a reason, and every block a report.
+//! Any bytes as a file of performance counters, and as the memory that .NET Framework shares: every value is a number or has a
+//! reason, and every block a report.
 #![no_main]
 
-use etwprof::counters::{CounterPath, Dump, readings};
+use etwprof::counters::{CounterPath, Dump, framework, readings};
 use etwprof::report::counters;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(dump) = Dump::parse(data) else { return };
     let out = &mut std::io::sink();
+    shared(data, out);
+    let Ok(dump) = Dump::parse(data) else { return };
     let mut before = None;
     for block in &dump.blocks {
         let paths = block.objects.iter().map(|object| {
@@ -27,3 +29,27 @@ fuzz_target!(|data: &[u8]| {
         before = Some(block);
     }
 });
+
+/// Two halves are two moments.
+fn shared(data: &[u8], out: &mut std::io::Sink) {
+    let (old, new) = data.split_at(data.len() / 2);
+    let sample = |memory: &[u8], qpc| {
+        let mut copy = |at: usize, to: &mut [u8]| match memory.get(at..at + to.len()) {
+            Some(bytes) => {
+                to.copy_from_slice(bytes);
+                true
+            }
+            None => false,
+        };
+        let mut all = framework::runtimes(1, &mut copy);
+        all.push(framework::legacy(1, &mut copy));
+        let runtimes = all.into_iter().flatten().collect();
+        framework::Sample { qpc, qpc_hz: 10_000_000, runtimes, refused: Vec::new() }
+    };
+    let path = |object: &str| CounterPath { object: object.to_owned(), instance: None, counter: "*".to_owned() };
+    let paths: Vec<_> = framework::known().map(|(object, _)| path(object)).collect();
+    let found = framework::readings(Some(&sample(old, 0)), &sample(new, 1_000), "a.exe", &paths);
+    let rows = found.into_iter().map(counters::Row::from).collect();
+    let moment = counters::Moment { counters: rows, ..Default::default() };
+    counters::write(out, &counters::Counters { moments: vec![moment], ..Default::default() }, None).expect("a sink takes all");
+}

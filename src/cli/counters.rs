@@ -2,6 +2,8 @@
 //! of running .NET programs.
 
 mod follow;
+#[cfg(windows)]
+mod from_outside;
 mod list;
 mod live;
 #[cfg(windows)]

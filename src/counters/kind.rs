@@ -56,6 +56,15 @@ pub enum NoValue {
     /// The type is unknown, or has no number.
     #[error("type not supported")]
     Type,
+    /// .NET Framework has not collected garbage in this process, and its numbers are as of the last collection.
+    #[error("no collection yet")]
+    NoCollection,
+    /// .NET Framework has not collected garbage between the samples.
+    #[error("no collection since the last sample")]
+    NoCollectionSince,
+    /// So much time passed between the samples that the value may have wrapped more than once.
+    #[error("too long since the last sample")]
+    TooLong,
     /// The source gave something that is no number.
     #[error("not a number")]
     NotANumber,
@@ -173,7 +182,7 @@ impl CounterType {
 }
 
 /// How much a value grew. One of 4 bytes may have wrapped once; a fall of more than half of its range is no wrap.
-fn growth((new, size): (u64, u32), (old, _): (u64, u32)) -> Result<f64, NoValue> {
+pub(super) fn growth((new, size): (u64, u32), (old, _): (u64, u32)) -> Result<f64, NoValue> {
     if new >= old {
         return Ok((new - old) as f64);
     }

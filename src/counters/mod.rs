@@ -7,7 +7,7 @@
 //! file that any system reads.
 //!
 //! .NET programs have counters of their own, which their runtimes send to whoever asks ([`runtime`]), as a stream of events
-//! ([`nettrace`]).
+//! ([`nettrace`]). Those of .NET Framework share theirs with the system ([`framework`]).
 //!
 //! Blocks come from DLLs of many vendors: a process of its own asks for them ([`apart`]), and every length is checked before
 //! it is used.
@@ -15,6 +15,7 @@
 pub mod apart;
 mod block;
 mod dump;
+pub mod framework;
 mod kind;
 mod names;
 pub mod nettrace;

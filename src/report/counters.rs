@@ -359,6 +359,29 @@ pub struct Listening {
     pub pid: u32,
     /// What it is called. It comes from outside, and may hold anything.
     pub process: String,
+    /// What it runs on.
+    pub runtime: Runtime,
+}
+
+/// How the counters of a .NET process are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Runtime {
+    /// It sends them: .NET Core 3.0 or later, .NET 5 and later.
+    #[serde(rename = ".NET")]
+    Sends,
+    /// It shares them with the system.
+    #[serde(rename = ".NET Framework")]
+    Framework,
+}
+
+impl Runtime {
+    /// What it is called.
+    fn name(self) -> &'static str {
+        match self {
+            Runtime::Sends => ".NET",
+            Runtime::Framework => ".NET Framework",
+        }
+    }
 }
 
 /// Writes the processes whose counters can be read.
@@ -370,9 +393,9 @@ pub fn write_listening(
     processes: &[Listening],
     width: Option<usize>,
 ) -> io::Result<()> {
-    let mut grid = Grid::new(["pid"], ".NET process").cut_at_the_end();
-    for Listening { pid, process } in processes {
-        grid.row([pid.to_string()], 0, one_line(process));
+    let mut grid = Grid::new(["pid", "runtime"], "process").cut_at_the_end();
+    for Listening { pid, process, runtime } in processes {
+        grid.row([pid.to_string(), runtime.name().to_owned()], 0, one_line(process));
     }
     grid.write(out, width)
 }
@@ -382,12 +405,12 @@ pub fn write_listening(
 /// # Errors
 /// Those of `out`.
 pub fn write_listening_csv(out: &mut impl Write, processes: &[Listening]) -> io::Result<()> {
-    let mut csv = Csv::new(out, &["pid", "process"])?;
-    processes.iter().try_for_each(|one| csv.row(&(one.pid, &one.process)))?;
+    let mut csv = Csv::new(out, &["pid", "process", "runtime"])?;
+    processes.iter().try_for_each(|one| csv.row(&(one.pid, &one.process, one.runtime.name())))?;
     csv.finish()
 }
 
-/// Writes them as JSON: `processes[]` with `pid` and `process`; and the objects of a machine, where there are some.
+/// Writes them as JSON: `processes[]` with `pid`, `process` and `runtime`; and the objects of a machine, where there are some.
 ///
 /// # Errors
 /// Those of `out`.

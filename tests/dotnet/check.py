@@ -71,7 +71,7 @@ def last(moments, counter):
 with Program() as program:
     # Listed, and found by its name.
     listed = json.loads(ended(etwprof("--json"))[0])
-    expect(listed == {"processes": [{"pid": program.process.pid, "process": "counted.dll"}]}, f"{listed}")
+    expect(listed == {"processes": [{"pid": program.process.pid, "process": "counted.dll", "runtime": ".NET"}]}, f"{listed}")
     # As it says itself. Contention of the console's own locks may be counted before and after.
     running = etwprof("--name", "counted.dll", "--count", "8", "--every", "500ms", "--json")
     time.sleep(1.3)

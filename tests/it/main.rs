@@ -57,6 +57,7 @@ mod clr {
 
 mod counters {
     mod blocks;
+    mod framework;
     mod kinds;
     #[cfg(unix)]
     mod runtime;

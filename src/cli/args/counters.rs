@@ -35,7 +35,8 @@ pub(crate) struct Counters {
 
     /// Read the counters of this .NET process, as it runs
     ///
-    /// Without a counter, those of System.Runtime: CPU, memory, collections, exceptions, contended locks, thread pool.
+    /// Without a counter, those of System.Runtime: CPU, memory, collections, exceptions, contended locks, thread pool. On Windows,
+    /// also of a .NET Framework process: '.NET CLR Memory\*' and the others.
     #[arg(long, value_name = "N", value_parser = shared::number::<u32>)]
     pub(crate) pid: Option<u32>,
 

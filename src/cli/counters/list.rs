@@ -10,9 +10,14 @@ use crate::cli::{args, output, say};
 /// Lists the .NET processes that answer and, on Windows, the objects with performance counters.
 pub(super) fn here(args: &args::Counters) -> Result<()> {
     let processes = runtime::listening().into_iter().map(|(pid, _)| (pid, name(pid)));
-    let processes: Vec<_> = processes
-        .map(|(pid, process)| report::Listening { pid, process: process.unwrap_or_default() })
+    let listed = |runtime| move |(pid, process)| report::Listening { pid, process, runtime };
+    #[cfg_attr(not(windows), expect(unused_mut))]
+    let mut processes: Vec<_> = processes
+        .map(|(pid, process)| (pid, process.unwrap_or_default()))
+        .map(listed(report::Runtime::Sends))
         .collect();
+    #[cfg(windows)]
+    processes.extend(super::from_outside::readable().map(listed(report::Runtime::Framework)));
     #[cfg(windows)]
     let available = super::performance::available().map_err(say::warning).ok();
     #[cfg(not(windows))]

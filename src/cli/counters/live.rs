@@ -5,15 +5,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Result, anyhow, bail};
-use etwprof::counters::CounterPath;
 #[cfg(not(windows))]
 use etwprof::counters::runtime;
 use etwprof::counters::runtime::{Counted, EventCounters, RuntimeError};
+use etwprof::counters::{CounterPath, framework};
 use etwprof::report::counters as report;
 
 use super::follow::follow;
 #[cfg(windows)]
-use super::performance::OfProcess;
+use super::from_outside::FromOutside;
 use crate::cli::usage::Usage;
 use crate::cli::{args, say};
 
@@ -25,8 +25,16 @@ const AT_ONCE: Duration = Duration::from_millis(150);
 
 /// Shows the counters of a process as they come.
 pub(super) fn run(args: &args::Counters, wanted: &[CounterPath], quiet: bool) -> Result<()> {
+    let (of_framework, wanted) = part(wanted);
     if let Some(path) = wanted.iter().find(|path| path.instance.is_some()) {
         bail!(Usage(format!("{}: a .NET process has no instances; write 'Provider\\counter'", path.object)));
+    }
+    #[cfg(not(windows))]
+    if let Some(path) = of_framework.first() {
+        bail!(Usage(format!(
+            "{}: .NET Framework counts that, on Windows only; other .NET programs have System.Runtime",
+            path.object
+        )));
     }
     let pid = match (args.pid, &args.name) {
         (Some(pid), _) => pid,
@@ -39,7 +47,8 @@ pub(super) fn run(args: &args::Counters, wanted: &[CounterPath], quiet: bool) ->
     if providers.is_empty() {
         providers.push(SYSTEM_RUNTIME.to_owned());
     }
-    let counters = EventCounters::ask(pid, &providers, args.every.as_secs_f64());
+    let asks = !wanted.is_empty() || of_framework.is_empty();
+    let counters = asks.then(|| EventCounters::ask(pid, &providers, args.every.as_secs_f64()));
     let source = match name(pid) {
         Some(name) => format!("{name} ({pid})"),
         None => format!("process {pid}"),
@@ -51,28 +60,32 @@ pub(super) fn run(args: &args::Counters, wanted: &[CounterPath], quiet: bool) ->
     };
     // Any process has those of Windows.
     #[cfg(windows)]
-    if name(pid).is_none() {
-        bail!(Usage(format!("--pid {pid}: no such process")));
-    }
+    let Some(process) = name(pid) else { bail!(Usage(format!("--pid {pid}: no such process"))) };
     #[cfg(windows)]
-    let mut of_windows = match wanted {
-        [] => OfProcess::open(pid).map_err(say::warning).ok(),
-        _ => None,
+    let mut outside = FromOutside::open(pid, &process, of_framework, !wanted.is_empty())?;
+    #[cfg(windows)]
+    let is_alone = match &counters {
+        None => true,
+        // What was asked for by name must come.
+        Some(Err(RuntimeError::Nobody(_))) => wanted.is_empty() && !outside.is_empty(),
+        Some(_) => false,
     };
     #[cfg(windows)]
-    if let (Some(of_windows), Err(RuntimeError::Nobody(_))) = (&mut of_windows, &counters) {
-        follow(args, &source, &mut || of_windows.next(args.every))?;
+    if is_alone {
+        follow(args, &source, &mut || outside.next(args.every))?;
         ended();
         return Ok(());
     }
+    let counters = counters.unwrap_or(Err(RuntimeError::Nobody(pid)));
     let counters = counters.map_err(|error| anyhow!(error).context(format!("--pid {pid}")))?;
-    let mut samples = Samples { counted: receive(counters), wanted, every: args.every, pending: Vec::new() };
+    let mut samples =
+        Samples { counted: receive(counters), wanted: &wanted, every: args.every, pending: Vec::new() };
     follow(args, &source, &mut || {
         #[cfg_attr(not(windows), expect(unused_mut))]
         let mut moment = samples.next(&providers)?;
         #[cfg(windows)]
-        if let (Some(moment), Some(of_windows)) = (&mut moment, &mut of_windows) {
-            let found = of_windows.next(Duration::ZERO)?.into_iter().flat_map(|found| found.counters);
+        if let Some(moment) = &mut moment {
+            let found = outside.next(Duration::ZERO)?.into_iter().flat_map(|found| found.counters);
             moment.counters.splice(0..0, found);
         }
         Ok(moment)
@@ -180,8 +193,13 @@ fn readable() -> Vec<(u32, String)> {
 }
 
 #[cfg(windows)]
-fn readable() -> Vec<(u32, String)> {
+pub(super) fn readable() -> Vec<(u32, String)> {
     etwprof::session::process::all().into_iter().map(|entry| (entry.pid, entry.name)).collect()
+}
+
+/// Parts the counters of .NET Framework from those that a runtime sends.
+fn part(wanted: &[CounterPath]) -> (Vec<CounterPath>, Vec<CounterPath>) {
+    wanted.iter().cloned().partition(|path| framework::is_object(&path.object))
 }
 
 /// What a process is called: of one that `dotnet` runs, the program that it runs.

@@ -95,6 +95,11 @@ fn wrong_lines_say_what_is_wrong() {
     }
     let none = etwprof(["counters", TIME]);
     assert!(none.code == 2 && none.stderr.contains("name a file of saved counters"), "{}", none.stderr);
+    if !cfg!(windows) {
+        let framework = etwprof(["counters", r".NET CLR Memory\*", "--pid", "1"]);
+        let reason = ".NET CLR Memory: .NET Framework counts that, on Windows only";
+        assert!(framework.code == 2 && framework.stderr.contains(reason), "{}", framework.stderr);
+    }
     let other = etwprof(["counters", "Cargo.toml"]);
     assert!(other.code == 1 && other.stderr.contains("no performance counters"), "{}", other.stderr);
 }

@@ -35,6 +35,7 @@ pub mod dwarf;
 mod etl;
 mod event;
 mod extended;
+pub mod framework;
 mod guid;
 pub mod image_id;
 pub mod kernel;
