@@ -1,5 +1,6 @@
 //! `etwprof counters`: performance counters of this machine or saved ones, and those of running .NET programs.
 
+mod diagnose;
 mod follow;
 mod list;
 mod live;
@@ -13,6 +14,8 @@ use anyhow::{Result, bail};
 use etwprof::counters::CounterPath;
 use etwprof::report::counters as report;
 
+pub(super) use diagnose::SomethingIsWrong;
+
 use super::usage::Usage;
 use super::{args, output};
 
@@ -20,6 +23,9 @@ pub(super) fn run(args: &args::Counters, quiet: bool) -> Result<()> {
     #[cfg(windows)]
     if args.answer {
         return performance::answer();
+    }
+    if let Some(asked) = &args.diagnose {
+        return diagnose::run(args, asked.as_deref());
     }
     // A path of perfmon is hardly ever the name of a file.
     let (files, paths): (Vec<_>, Vec<_>) = args.what.iter().partition(|what| Path::new(what).exists());

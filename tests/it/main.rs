@@ -21,6 +21,7 @@ mod cli {
     mod choosing;
     mod commands;
     mod counters;
+    mod diagnosis;
     mod diff;
     mod disk;
     mod formats;
@@ -53,7 +54,9 @@ mod clr {
 
 mod counters {
     mod blocks;
+    mod diagnosis;
     mod kinds;
+    mod registry_files;
     #[cfg(unix)]
     mod runtime;
     mod streams;
