@@ -142,8 +142,10 @@ impl Registry {
     /// Removes a key and all below it.
     pub fn remove(&mut self, path: &str) {
         let path = path.to_lowercase();
-        let below = format!("{path}\\");
-        self.0.retain(|key, _| *key != path && !key.starts_with(&below));
+        let prefix = format!("{path}\\");
+        let below = self.0.range(prefix.clone()..).take_while(|(key, _)| key.starts_with(&prefix));
+        let below: Vec<String> = below.map(|(key, _)| key.clone()).chain([path]).collect();
+        below.iter().for_each(|key| drop(self.0.remove(key)));
     }
 
     /// A key by its path.

@@ -18,7 +18,7 @@ const EXAMPLES: &str = r"Examples:
   etwprof counters day.counters                           what is in a file
   etwprof counters a.counters b.counters 'Memory\*'       values between two
   etwprof counters day.counters 'Process(*)\Working Set'  one of each process
-  etwprof counters --diagnose                             why counters are missing
+  etwprof counters --diagnose                             why some are missing
   etwprof counters --diagnose services.reg perflib.reg    on another machine
 
 A counter is Object\Counter or Object(Instance)\Counter, as perfmon spells it; *
@@ -63,7 +63,7 @@ pub(crate) struct Counters {
     ///
     /// Checks the registry, the DLLs of all services and how they do when they are loaded, in a process apart. FILE: registry
     /// files of another machine (`reg export`). Changes nothing; cures are printed. Exit code 1 if something is wrong.
-    #[arg(long, value_name = "SERVICE|FILE", num_args = 0..=1, conflicts_with_all = ["pid", "name", "count", "dump", "csv"])]
+    #[arg(long, value_name = "SERVICE", num_args = 0..=1, conflicts_with_all = ["pid", "name", "count", "dump", "csv"])]
     pub(crate) diagnose: Option<Option<String>>,
 
     /// Answers another process of this program.

@@ -80,20 +80,23 @@ fn known(service: Option<&str>, all: Vec<String>) -> Result<()> {
         return Ok(());
     }
     let lower = service.to_lowercase();
+    // By how much of the name differs; a part of it is near whatever else there is.
     let mut near: Vec<_> = all
         .iter()
         .map(|known| {
-            let known_lower = known.to_lowercase();
-            let is_part = known_lower.contains(&lower) || lower.contains(&known_lower);
-            (!is_part, usage::differences(&lower, &known_lower), known.as_str())
+            let other = known.to_lowercase();
+            let is_part = other.contains(&lower) || lower.contains(&other);
+            (!is_part, usage::differences(&lower, &other), known.as_str())
         })
+        .filter(|(is_other, differences, known)| !is_other || differences * 3 <= known.len())
         .collect();
     near.sort_unstable();
     let near: Vec<_> = near.into_iter().take(NEAR).map(|(_, _, known)| known).collect();
-    bail!(Usage(format!(
-        "--diagnose {service}: no such service counts anything; near it are {}",
-        near.join(", ")
-    )))
+    let near = match near.as_slice() {
+        [] => "--diagnose --json lists all that do".to_owned(),
+        near => format!("near it: {}", near.join(", ")),
+    };
+    bail!(Usage(format!("--diagnose {service}: no such service counts anything; {near}")))
 }
 
 /// What is about this service, and what is about the machine.

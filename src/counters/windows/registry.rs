@@ -19,6 +19,9 @@ const VALUE_NAME: usize = 16_384;
 /// The longest value that is read, in bytes. The names of a big machine have a few MB.
 const MOST_BYTES: usize = 64 << 20;
 
+/// So many keys and values are read of a key.
+const MOST: usize = 100_000;
+
 /// An open key.
 struct Key(HKEY);
 
@@ -48,7 +51,7 @@ impl Key {
                     ptr::null_mut(),
                 )
             };
-            if code != 0 {
+            if code != 0 || names.len() >= MOST {
                 return names;
             }
             names.push(String::from_utf16_lossy(name.get(..length as usize).unwrap_or_default()));
@@ -59,13 +62,13 @@ impl Key {
         let mut values = Vec::new();
         let (mut name, mut data) = (vec![0_u16; VALUE_NAME], vec![0_u8; 1 << 16]);
         let mut index = 0;
-        loop {
+        while index < MOST {
             let (mut length, mut kind, mut size) = (name.len() as u32, 0, data.len() as u32);
             // SAFETY: the key is open; `length` and `size` are the room for the name and the data.
             let code = unsafe {
                 RegEnumValueW(
                     self.0,
-                    index,
+                    index as u32,
                     name.as_mut_ptr(),
                     &mut length,
                     ptr::null(),
@@ -86,10 +89,11 @@ impl Key {
                 }
                 // Longer than anything that matters here.
                 ERROR_MORE_DATA => {}
-                _ => return values,
+                _ => break,
             }
             index += 1;
         }
+        values
     }
 }
 

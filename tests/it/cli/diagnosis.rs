@@ -144,11 +144,12 @@ fn a_file_as_the_value_of_the_option_is_a_file() {
 fn wrong_lines_say_what_is_wrong() {
     let unknown = run(None, &["--diagnose", "contoso"]);
     assert_eq!(unknown.code, 2);
-    assert!(
-        unknown.stderr.contains("no such service counts anything; near it are Contoso Orders,"),
-        "{}",
-        unknown.stderr
-    );
+    let near = "no such service counts anything; near it: Contoso Orders\n";
+    assert!(unknown.stderr.ends_with(near), "{}", unknown.stderr);
+    let unknown = run(None, &["--diagnose", "PerfSO"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("near it: PerfOS"), "{}", unknown.stderr);
+    let unknown = run(None, &["--diagnose", "MSSQLSERVER"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("--json lists all that do"), "{}", unknown.stderr);
     let missing = etwprof(["counters", "--diagnose", "no-such.reg"]);
     assert_eq!(missing.code, 2);
     assert!(missing.stderr.contains("no-such.reg: there is no such file"), "{}", missing.stderr);
