@@ -1,12 +1,48 @@
 //! Any bytes as a file of performance counters, and as the memory that .NET Framework shares: every value is a number or has a
-//! reason, and every block a report.
+//! reason, and every block a report. The same bytes as an export of a registry, a DLL and an event: whatever is found there is a
+//! report, too.
 #![no_main]
 
-use etwprof::counters::{CounterPath, Dump, framework, readings};
-use etwprof::report::counters;
+use std::collections::BTreeMap;
+
+use etwprof::counters::perflib::{Facts, Files, Library, Logged, diagnose};
+use etwprof::counters::{CounterPath, Dump, Registry, framework, readings};
+use etwprof::report::{counters, perflib};
 use libfuzzer_sys::fuzz_target;
 
+/// Each file is these bytes.
+struct Bytes<'a>(&'a [u8]);
+
+impl Files for Bytes<'_> {
+    fn library(&self, library: &str) -> Library {
+        Library::parse(library, self.0)
+    }
+
+    fn exists(&self, path: &str) -> Option<bool> {
+        Some(path.len() % 2 == 0)
+    }
+}
+
+fn registry(data: &[u8]) {
+    let mut registry = Registry::default();
+    // Damage ends it; what came before counts.
+    let _read_or_not = registry.read(data);
+    let logged: Vec<_> = Logged::parse(&String::from_utf8_lossy(data)).into_iter().collect();
+    let facts = Facts {
+        registry: &registry,
+        names: Some(data),
+        files: &Bytes(data),
+        trials: &BTreeMap::new(),
+        logged: &logged,
+    };
+    let found = perflib::Diagnosis::new(diagnose(&facts));
+    let out = &mut std::io::sink();
+    perflib::write(out, &found).expect("a sink takes all");
+    perflib::write_json(out, &found).expect("JSON has a form for every value");
+}
+
 fuzz_target!(|data: &[u8]| {
+    registry(data);
     let out = &mut std::io::sink();
     shared(data, out);
     let Ok(dump) = Dump::parse(data) else { return };

@@ -1,6 +1,7 @@
 //! `etwprof counters`: performance counters of this machine, saved ones, those beside the samples of a recording, and those
 //! of running .NET programs.
 
+mod diagnose;
 mod follow;
 #[cfg(windows)]
 mod from_outside;
@@ -17,6 +18,8 @@ use anyhow::{Result, bail};
 use etwprof::counters::CounterPath;
 use etwprof::report::counters as report;
 
+pub(super) use diagnose::SomethingIsWrong;
+
 use super::usage::Usage;
 use super::{args, output};
 
@@ -24,6 +27,9 @@ pub(super) fn run(args: &args::Counters, quiet: bool) -> Result<()> {
     #[cfg(windows)]
     if args.answer {
         return performance::answer();
+    }
+    if let Some(asked) = &args.diagnose {
+        return diagnose::run(args, asked.as_deref());
     }
     // A path of perfmon is hardly ever the name of a file.
     let (files, paths): (Vec<_>, Vec<_>) = args.what.iter().partition(|what| Path::new(what).exists());

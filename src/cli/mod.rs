@@ -91,6 +91,10 @@ pub(crate) fn main() -> ExitCode {
         // Whoever reads our output has had enough: `etwprof convert x.etl | head`.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
+            // The findings say it.
+            if error.is::<counters::SomethingIsWrong>() {
+                return ExitCode::FAILURE;
+            }
             if let Some(strict::Strict(reasons)) = error.downcast_ref() {
                 reasons.iter().for_each(|reason| say::error(&one_line(&format!("--strict: {reason}"))));
                 return ExitCode::FAILURE;

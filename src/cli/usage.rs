@@ -90,7 +90,7 @@ fn tip(word: &str) -> Option<String> {
 }
 
 /// How many letters of one word must be added, dropped or replaced to get the other.
-fn differences(one: &str, other: &str) -> usize {
+pub(super) fn differences(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     // By how much of `other` is compared.
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -65,7 +65,8 @@ pub struct Apart {
 #[derive(Debug)]
 struct Running {
     process: process::Child,
-    questions: ChildStdin,
+    /// Closing it ends the process.
+    questions: Option<ChildStdin>,
     answers: Receiver<(u32, Vec<u8>)>,
 }
 
@@ -87,15 +88,19 @@ impl Apart {
         };
         // A line, whatever is in it. If nobody reads it, there is no answer either.
         let question = question.replace(['\r', '\n'], " ");
-        let _unread = writeln!(running.questions, "{question}").and_then(|()| running.questions.flush());
+        if let Some(questions) = &mut running.questions {
+            let _unread = writeln!(questions, "{question}").and_then(|()| questions.flush());
+        }
         let error = match running.answers.recv_timeout(limit) {
             Ok((0, bytes)) => return Ok(bytes),
             Ok((code, _)) => return Err(AskError::Refused(code)),
-            Err(RecvTimeoutError::Timeout) => AskError::TimeOut(limit),
+            Err(RecvTimeoutError::Timeout) => {
+                let _ended = running.process.kill();
+                AskError::TimeOut(limit)
+            }
             // It has closed its output; its end may take a moment.
             Err(RecvTimeoutError::Disconnected) => AskError::Ended(running.exit_code(Duration::from_secs(5))),
         };
-        // Ends it.
         self.running = None;
         Err(error)
     }
@@ -116,9 +121,10 @@ impl Running {
                 }
             }
         });
-        Ok(Running { process, questions, answers })
+        Ok(Running { process, questions: Some(questions), answers })
     }
 
+    /// How it ended, if it does so in this time.
     fn exit_code(&mut self, patience: Duration) -> Option<i32> {
         let start = Instant::now();
         loop {
@@ -143,6 +149,9 @@ fn read(output: &mut impl Read) -> io::Result<(u32, Vec<u8>)> {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // It may have something to close.
+        self.questions = None;
+        let _code = self.exit_code(Duration::from_secs(2));
         let _ended = self.process.kill();
         let _gone = self.process.wait();
     }

@@ -9,6 +9,9 @@
 //! .NET programs have counters of their own, which their runtimes send to whoever asks ([`runtime`]), as a stream of events
 //! ([`nettrace`]). Those of .NET Framework share theirs with the system ([`framework`]).
 //!
+//! Where counters are missing or wrong, the registry says most of it: [`perflib`] looks for what is wrong there, and [`trial`]
+//! tries the DLLs that count.
+//!
 //! Blocks come from DLLs of many vendors: a process of its own asks for them ([`apart`]), and every length is checked before
 //! it is used.
 
@@ -20,8 +23,11 @@ mod kind;
 mod names;
 pub mod nettrace;
 mod path;
+pub mod perflib;
 mod reading;
+mod registry;
 pub mod runtime;
+pub mod trial;
 #[cfg(all(windows, feature = "live"))]
 pub mod windows;
 
@@ -31,3 +37,4 @@ pub use kind::{CounterType, NoValue, Point, calculate};
 pub use names::Names;
 pub use path::{CounterPath, PathError};
 pub use reading::{MOST_READINGS, Reading, TooMany, process_instance, readings};
+pub use registry::{Key, RegFileError, Registry, Value};

@@ -1,6 +1,11 @@
 //! The performance counters of this Windows: `HKEY_PERFORMANCE_DATA`. Code of vendors runs in the process that asks, so
 //! this is for a process of its own (the module `apart`).
 
+mod event_log;
+mod files;
+mod registry;
+mod tried;
+
 use std::ptr;
 use std::thread;
 use std::time::Duration;
@@ -12,6 +17,11 @@ use windows_sys::Win32::System::Diagnostics::Debug::{
 use windows_sys::Win32::System::Registry::{HKEY_PERFORMANCE_DATA, RegCloseKey, RegQueryValueExW};
 
 use super::block::MOST_BYTES;
+
+pub use event_log::logged;
+pub use files::Here;
+pub use registry::{registry, services};
+pub use tried::Tried;
 
 /// The value that has the English names.
 pub const NAMES: &str = "Counter 009";
@@ -34,7 +44,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub fn query(what: &str) -> Result<Vec<u8>, u32> {
     let is_long = !what.starts_with(|first: char| first.is_ascii_digit());
     let mut bytes = vec![0_u8; if is_long { ROOM_FOR_ALL } else { FIRST_ROOM }];
-    let name: Vec<u16> = what.encode_utf16().chain([0]).collect();
+    let name = wide(what);
     let mut tries = 0;
     loop {
         let (mut kind, mut size) = (0, bytes.len() as u32);
@@ -75,4 +85,8 @@ pub fn close() {
 pub fn end_at_a_crash() {
     // SAFETY: no pointers.
     unsafe { SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX) };
+}
+
+fn wide(text: &str) -> Vec<u16> {
+    text.encode_utf16().chain([0]).collect()
 }

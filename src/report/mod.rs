@@ -26,6 +26,7 @@ mod named;
 mod narrow;
 #[cfg(feature = "viewers")]
 pub mod page;
+pub mod perflib;
 mod runtimes;
 mod spelling;
 pub mod strip;

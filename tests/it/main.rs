@@ -23,6 +23,7 @@ mod cli {
     mod commands;
     mod counters;
     mod counters_beside;
+    mod diagnosis;
     mod diff;
     mod disk;
     mod formats;
@@ -57,8 +58,10 @@ mod clr {
 
 mod counters {
     mod blocks;
+    mod diagnosis;
     mod framework;
     mod kinds;
+    mod registry_files;
     #[cfg(unix)]
     mod runtime;
     mod streams;

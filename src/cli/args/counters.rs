@@ -18,6 +18,8 @@ const EXAMPLES: &str = r"Examples:
   etwprof counters day.counters                           what is in a file
   etwprof counters a.counters b.counters 'Memory\*'       values between two
   etwprof counters day.counters 'Process(*)\Working Set'  one of each process
+  etwprof counters --diagnose                             why some are missing
+  etwprof counters --diagnose services.reg perflib.reg    on another machine
 
 A counter is Object\Counter or Object(Instance)\Counter, as perfmon spells it; *
 stands for any instance or part of its name, and for all counters. Numbers may
@@ -57,6 +59,13 @@ pub(crate) struct Counters {
     /// Those of the objects that are named, or all; with --count several samples, so that there are rates.
     #[arg(long, value_name = "FILE")]
     pub(crate) dump: Option<PathBuf>,
+
+    /// Say why performance counters are missing or wrong: all of them, or those of a service
+    ///
+    /// Checks the registry, the DLLs of all services and how they do when they are loaded, in a process apart. FILE: registry
+    /// files of another machine (`reg export`). Changes nothing; cures are printed. Exit code 1 if something is wrong.
+    #[arg(long, value_name = "SERVICE", num_args = 0..=1, conflicts_with_all = ["pid", "name", "count", "dump", "csv"])]
+    pub(crate) diagnose: Option<Option<String>>,
 
     /// Answers another process of this program.
     #[cfg(windows)]

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use etwprof::counters::apart::{self, Apart, AskError};
+use etwprof::counters::perflib::{Finding, Kind};
+use etwprof::counters::trial::{Failure, Step, TRY, Trial, try_service};
 use etwprof::counters::{Block, CounterPath, Dump, Names, Reading, process_instance, readings, windows};
 use etwprof::report::counters as report;
 
@@ -18,6 +20,9 @@ use crate::cli::usage::{self, Usage};
 /// The hidden option that makes a process answer.
 const ANSWER: &str = "--answer";
 
+/// How long one step of one DLL may take, which is what Windows gives them.
+const TRIAL: Duration = Duration::from_secs(10);
+
 /// The first query loads the DLLs of all vendors, and Windows gives each of them ten seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -28,11 +33,44 @@ const OF_PROCESS: [u32; 8] = [6, 180, 186, 952, 680, 28, 1420, 1422];
 /// Answers the questions of another process of this program.
 pub(super) fn answer() -> Result<()> {
     windows::end_at_a_crash();
-    let done = apart::answer(io::stdin().lock(), io::stdout().lock(), windows::query);
+    let mut tried = windows::Tried::default();
+    let done = apart::answer(io::stdin().lock(), io::stdout().lock(), |question| {
+        match question.strip_prefix(TRY).and_then(Step::asked) {
+            Some((step, service)) => Ok(tried.step(step, service).to_string().into_bytes()),
+            None => windows::query(question),
+        }
+    });
     windows::close();
     // Whoever asked is gone.
     let _nobody = done;
     Ok(())
+}
+
+/// A process of its own that answers.
+fn apart() -> Result<Apart> {
+    let mut command = Command::new(std::env::current_exe().context("cannot find this program's own file")?);
+    command.args(["counters", ANSWER]);
+    Ok(Apart::new(command))
+}
+
+/// The English names, if they can be read.
+pub(super) fn names() -> Option<Vec<u8>> {
+    apart().ok()?.ask(windows::NAMES, PATIENCE).ok()
+}
+
+/// How the DLL of a service does by itself: in a process of its own, so that none disturbs the next.
+pub(super) fn tried(service: &str) -> Result<Trial> {
+    Ok(try_service(&mut apart()?, service, TRIAL)?)
+}
+
+/// A finding if a query of all counters fails.
+pub(super) fn query_fails() -> Result<Option<Finding>> {
+    let kind = match apart()?.ask(windows::GLOBAL, PATIENCE) {
+        Ok(_) => return Ok(None),
+        Err(AskError::Refused(5)) => Kind::AccessDenied,
+        Err(error) => Kind::QueryFails { failure: Failure::try_from(error)? },
+    };
+    Ok(Some(Finding { service: None, kind }))
 }
 
 /// What reads the counters of this machine.
@@ -45,10 +83,7 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) fn open() -> Result<Machine> {
-        let mut command =
-            Command::new(std::env::current_exe().context("cannot find this program's own file")?);
-        command.args(["counters", ANSWER]);
-        let mut apart = Apart::new(command);
+        let mut apart = apart()?;
         let raw_names = apart.ask(windows::NAMES, PATIENCE).map_err(|error| explained(&error))?;
         Ok(Machine { apart, names: Names::parse(&raw_names), raw_names, before: None })
     }
@@ -219,20 +254,41 @@ const PROCESS: &str = "230";
 
 /// An error with its cause and its cure.
 fn explained(error: &AskError) -> anyhow::Error {
-    let more = match error {
+    let cure = match error {
         AskError::Refused(5) => {
-            "reading performance counters needs an elevated console, or an account in the group Performance Monitor Users"
+            "reading them needs an elevated console, or an account in the group Performance Monitor Users"
+                .to_owned()
         }
-        AskError::Ended(_) => {
-            "the DLL that counts for one of these objects crashed it; choose other counters, or find the service with \
-             `lodctr /Q` and disable it with `lodctr /D:SERVICE`"
-        }
-        AskError::TimeOut(_) => {
-            "the DLL that counts for one of these objects hangs; choose other counters, or find the service with \
-             `lodctr /Q` and disable it with `lodctr /D:SERVICE`"
-        }
-        AskError::Refused(_) => "rebuild the performance counters with `lodctr /R` in an elevated console",
+        AskError::Ended(_) | AskError::TimeOut(_) => culprits(),
+        AskError::Refused(_) => "`etwprof counters --diagnose` looks for the cause".to_owned(),
         AskError::Start(_) => return anyhow!("{error}"),
     };
-    anyhow!("cannot read performance counters: {error}; {more}")
+    anyhow!("cannot read performance counters: {error}; {cure}")
+}
+
+/// The services whose DLL crashes or hangs when it is tried by itself, with what to do.
+fn culprits() -> String {
+    let mut found = Vec::new();
+    for service in windows::services() {
+        match tried(&service) {
+            Ok(Trial::Failed { failure: Failure::Crashed { code: Some(code) }, .. }) => {
+                found.push(format!("the DLL of {service} crashes ({code:#x})"));
+            }
+            Ok(Trial::Failed { failure: Failure::Crashed { code: None }, .. }) => {
+                found.push(format!("the DLL of {service} crashes"));
+            }
+            Ok(Trial::Failed { failure: Failure::Hung { .. }, .. }) => {
+                found.push(format!("the DLL of {service} hangs"));
+            }
+            _ => {}
+        }
+    }
+    match found.as_slice() {
+        [] => "the DLL of one of the services crashed or hung, but none does when it is tried by itself"
+            .to_owned(),
+        several => format!(
+            "{}; `lodctr /D:SERVICE` in an elevated console switches its counters off",
+            several.join(", ")
+        ),
+    }
 }
