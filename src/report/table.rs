@@ -181,7 +181,7 @@ impl Top {
 }
 
 impl Sort {
-    fn key(self, row: &Row) -> (bool, Reverse<i64>, Reverse<i64>, &str, Option<&str>, Option<u32>) {
+    fn key(self, row: &Row) -> impl Ord + use<'_> {
         let (first, second) = match self {
             Sort::Exclusive => (row.exclusive, row.inclusive),
             Sort::Inclusive => (row.inclusive, row.exclusive),

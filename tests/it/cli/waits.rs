@@ -91,7 +91,8 @@ fn who_ended_a_wait_is_known_by_a_record_without_a_thread_too() {
     let by_dpc = |etl: Etl| etl.event(1, at(25), ready(41, true));
     let while_idle = |etl: Etl| etl.event(1, at(35), ready(41, false));
     let elsewhere = |etl: Etl| etl.event(2, at(35), ready(41, false));
-    let cases: [(&dyn Fn(Etl) -> Etl, &str, &str, Option<u64>, bool, &str); 4] = [
+    type Case<'a> = (&'a dyn Fn(Etl) -> Etl, &'a str, &'a str, Option<u64>, bool, &'a str);
+    let cases: [Case<'_>; 4] = [
         (&by_52, "b.exe", "b.exe (50) thread 52", Some(52), false, "filled"),
         (&by_dpc, "an interrupt", "an interrupt", None, true, "interrupt"),
         (&while_idle, "an interrupt", "an interrupt", None, true, "interrupt"),
