@@ -253,6 +253,8 @@ fn of_kernel(walk: &mut Walk<'_>, kernel: &Kernel<'_>, event: &Event<'_>) -> Opt
             walk.numbers(8);
             match version {
                 0 => {}
+                // Records of ends hold the two ids only.
+                1 if matches!(opcode, 2 | 4) => {}
                 1 => {
                     walk.pointers(6).numbers(1);
                 }
