@@ -24,10 +24,6 @@ use super::usage::Usage;
 use super::{args, output};
 
 pub(super) fn run(args: &args::Counters, quiet: bool) -> Result<()> {
-    #[cfg(windows)]
-    if args.answer {
-        return performance::answer();
-    }
     if let Some(asked) = &args.diagnose {
         return diagnose::run(args, asked.as_deref());
     }

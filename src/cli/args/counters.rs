@@ -67,11 +67,6 @@ pub(crate) struct Counters {
     #[arg(long, value_name = "SERVICE", num_args = 0..=1, conflicts_with_all = ["pid", "name", "count", "dump", "csv"])]
     pub(crate) diagnose: Option<Option<String>>,
 
-    /// Answers another process of this program.
-    #[cfg(windows)]
-    #[arg(long, hide = true)]
-    pub(crate) answer: bool,
-
     /// Print CSV
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,

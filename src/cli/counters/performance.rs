@@ -1,5 +1,6 @@
 //! The performance counters of this Windows, through a process of its own.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::process::Command;
@@ -17,8 +18,8 @@ use super::saved::{missing, seconds};
 use crate::cli::args;
 use crate::cli::usage::{self, Usage};
 
-/// The hidden option that makes a process answer.
-const ANSWER: &str = "--answer";
+/// The command line that makes a process answer: none that help or completions could show.
+const ANSWER: [&str; 2] = ["counters", "--answer"];
 
 /// How long one step of one DLL may take, which is what Windows gives them.
 const TRIAL: Duration = Duration::from_secs(10);
@@ -30,8 +31,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// handles, threads, page faults, bytes read and written.
 const OF_PROCESS: [u32; 8] = [6, 180, 186, 952, 680, 28, 1420, 1422];
 
-/// Answers the questions of another process of this program.
-pub(super) fn answer() -> Result<()> {
+/// Answers the questions of another process of this program, if that started this one with `line`.
+pub(in crate::cli) fn answered(line: &[OsString]) -> bool {
+    if line.get(1..).is_none_or(|words| words != ANSWER) {
+        return false;
+    }
     windows::end_at_a_crash();
     let mut tried = windows::Tried::default();
     let done = apart::answer(io::stdin().lock(), io::stdout().lock(), |question| {
@@ -43,13 +47,13 @@ pub(super) fn answer() -> Result<()> {
     windows::close();
     // Whoever asked is gone.
     let _nobody = done;
-    Ok(())
+    true
 }
 
 /// A process of its own that answers.
 fn apart() -> Result<Apart> {
     let mut command = Command::new(std::env::current_exe().context("cannot find this program's own file")?);
-    command.args(["counters", ANSWER]);
+    command.args(ANSWER);
     Ok(Apart::new(command))
 }
 
