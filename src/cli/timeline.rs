@@ -1,8 +1,10 @@
 //! `etwprof timeline`: what threads did, and when.
 
 use std::num::NonZeroI64;
+use std::ops::Range;
 
 use anyhow::{Result, bail};
+use etwprof::event::Ticks;
 use etwprof::profile::{self, Filter};
 use etwprof::report::timeline;
 use etwprof::trace::waits::{ThreadTimes, Waits};
@@ -52,8 +54,9 @@ fn slots(args: &args::Timeline, filter: &Filter, analysis: &Analysis, most_slots
              recorded)"
         );
     };
-    let from = filter.from.map_or(first, |from| from.at(trace).clamp(first, last));
-    let to = filter.to.map_or(last, |to| to.at(trace).clamp(from, last));
+    let Range { start, end } = filter.period(trace);
+    let from = start.clamp(first, last);
+    let to = end.clamp(from, last);
     let length = trace.clock.nanoseconds(to) - trace.clock.nanoseconds(from);
     let default = profile::round_up(length / most_slots as i64 + 1);
     let slot = args.slot.map_or(default, |slot| i64::try_from(slot.as_nanos()).unwrap_or(i64::MAX));
@@ -70,7 +73,7 @@ fn slots(args: &args::Timeline, filter: &Filter, analysis: &Analysis, most_slots
         threads: &threads,
         processes: &processes,
         by_thread: args.by == args::TimelineBy::Thread,
-        before: filter.to.map(|to| to.at(trace)),
+        before: (end < Ticks(i64::MAX)).then_some(end),
     };
     let Some(slots) = Slots::new(trace, waits.as_ref(), (from, to), slot.get(), chosen) else {
         bail!(Usage(format!(

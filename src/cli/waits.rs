@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use anyhow::{Result, bail};
+use etwprof::event::Ticks;
 #[cfg(windows)]
 use etwprof::profile::Detail;
 use etwprof::profile::{Filter, Measure, Measured};
@@ -23,7 +24,7 @@ pub(super) fn threads(args: &args::Threads, quiet: bool) -> Result<()> {
     let trace = &analysis.profile.trace;
     let (all, keeps) = chosen(&analysis, &filter, quiet)?;
     let Range { start, end } = filter.period(trace);
-    let has_range = filter.from.is_some() || filter.to.is_some();
+    let has_range = (start, end) != (Ticks(i64::MIN), Ticks(i64::MAX));
     let all = if has_range { all.between((start, end)) } else { all };
     if all.window.0 >= all.window.1 {
         bail!("--from, --to: no context switches were recorded in this range");
@@ -113,7 +114,13 @@ fn chosen(analysis: &Analysis, filter: &Filter, quiet: bool) -> Result<(Waits, V
         thread: times.thread,
     };
     let runners: Vec<Runner> = all.threads.iter().map(runner).collect();
-    let keeps = filter.runners(trace, &runners);
+    let mut keeps = filter.runners(trace, &runners);
+    // Of the others, nothing is known.
+    let is_there = |runner: &Runner| {
+        let pid = trace.process(runner.process).map(|process| process.pid);
+        trace.trimmed.as_ref().is_none_or(|trimmed| pid.is_some_and(|pid| trimmed.has(pid)))
+    };
+    keeps.iter_mut().zip(&runners).for_each(|(keeps, runner)| *keeps &= is_there(runner));
     if !keeps.contains(&true) {
         bail!("no thread is left after filtering; `etwprof threads -n 0` lists all");
     }

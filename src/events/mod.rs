@@ -8,6 +8,8 @@ pub mod counter;
 pub mod javascript;
 pub mod kernel;
 pub mod names;
+mod self_describing;
+pub mod trimmed;
 
 use crate::event::{Event, Kind};
 use crate::guids::{CLR, CLR_RUNDOWN, ETWPROF, JSCRIPT};
@@ -15,6 +17,7 @@ use clr::Clr;
 use counter::CounterValue;
 use javascript::JavaScript;
 use kernel::Kernel;
+use trimmed::TrimmedEvent;
 
 /// A decoded event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub enum Decoded<'a> {
     JavaScript(JavaScript<'a>),
     /// The value of a counter.
     Counter(CounterValue<'a>),
+    /// What the recording was trimmed to.
+    Trimmed(TrimmedEvent<'a>),
     /// An event that no report needs.
     Other,
 }
@@ -49,7 +54,10 @@ pub fn decode<'a>(event: &Event<'a>) -> Result<Decoded<'a>, Malformed> {
             JSCRIPT => {
                 Ok(javascript::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::JavaScript))
             }
-            ETWPROF => Ok(counter::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::Counter)),
+            ETWPROF => match counter::decode(event).ok_or(Malformed)? {
+                Some(value) => Ok(Decoded::Counter(value)),
+                None => Ok(trimmed::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::Trimmed)),
+            },
             _ => Ok(Decoded::Other),
         },
         Kind::Message(_) | Kind::Unknown(_) => Ok(Decoded::Other),

@@ -66,6 +66,9 @@ impl Processors {
     /// `None` where nobody can say: processors or processes were given up, the interval changed, or idle processors are not
     /// sampled.
     fn new(trace: &Trace) -> Option<Processors> {
+        if trace.has_some_processes() {
+            return None;
+        }
         let mut samples: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
         let mut interval = None;
         let mut span: Option<(Ticks, Ticks)> = trace.idle.span;

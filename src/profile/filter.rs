@@ -228,10 +228,12 @@ impl Filter {
         runners.iter().map(keeps).collect()
     }
 
-    /// Its time, on the clock of `trace`.
+    /// Its time, on the clock of `trace`, as far as that was trimmed to it.
     pub fn period(&self, trace: &Trace) -> Range<Ticks> {
-        let from = self.from.map_or(Ticks(i64::MIN), |from| from.at(trace));
-        from..self.to.map_or(Ticks(i64::MAX), |to| to.at(trace))
+        let (from, to) = trace.trimmed.as_ref().map_or((None, None), |trimmed| (trimmed.from, trimmed.to));
+        let from = self.from.map(|moment| moment.at(trace)).max(from).unwrap_or(Ticks(i64::MIN));
+        let to = self.to.map(|moment| moment.at(trace)).into_iter().chain(to).min();
+        from..to.unwrap_or(Ticks(i64::MAX))
     }
 
     /// The DPCs and interrupts that end in its time, on its processors. Whose threads they interrupt does not matter.
@@ -273,8 +275,7 @@ struct Rule<'a> {
     /// The samples of the idle thread itself are not kept.
     idle: Vec<bool>,
     cpus: &'a [RangeInclusive<u16>],
-    from: Option<Ticks>,
-    to: Option<Ticks>,
+    period: Range<Ticks>,
     during: Option<Moments<'a>>,
 }
 
@@ -292,13 +293,11 @@ impl<'a> Rule<'a> {
                 Fate::Kept
             }
         };
-        let at = |moment: Moment| moment.at(trace);
         Rule {
             runners: trace.runners.iter().map(fate).collect(),
             idle: trace.runners.iter().map(|runner| has_idle && runner.tid == 0).collect(),
             cpus: &filter.cpus,
-            from: filter.from.map(at),
-            to: filter.to.map(at),
+            period: filter.period(trace),
             during: filter.during.map(|during| Moments::new(during, trace)),
         }
     }
@@ -306,7 +305,7 @@ impl<'a> Rule<'a> {
     fn of(&self, runner: RunnerId, context: Context, cpu: u16, time: Ticks) -> Fate {
         let is_idle = || context == Context::Thread && self.idle.get(runner.0 as usize) == Some(&true);
         let on_cpu = || self.cpus.is_empty() || self.cpus.iter().any(|cpus| cpus.contains(&cpu));
-        let in_time = || self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time < to);
+        let in_time = || self.period.contains(&time);
         let in_moment = || self.during.as_ref().is_none_or(|moments| moments.has(runner, time));
         match self.runners.get(runner.0 as usize).copied().unwrap_or(Fate::OtherProcess) {
             _ if is_idle() => Fate::Idle,

@@ -11,6 +11,7 @@ use crate::etl::digest::{BufferAt, InOrder, RecordAt};
 use crate::event::{Event, NO_ID, Pointer};
 use crate::events::clr::{self, Clr};
 use crate::events::kernel::{self, Kernel, Phase, StackWalk, SysConfig};
+use crate::events::trimmed::Trimmed;
 use crate::events::{Decoded, decode};
 use crate::guids::{CLR, KERNEL_EVENT_TRACING};
 use crate::interned::Interned;
@@ -67,6 +68,7 @@ pub struct Builder {
     lost: Lost,
     missing: Vec<Missing>,
     pub(super) before: Before,
+    trimmed: Option<Trimmed>,
     span: Option<(Ticks, Ticks)>,
     kernel: KernelSpace,
 }
@@ -151,6 +153,7 @@ impl Builder {
             lost,
             missing: origin.missing.clone(),
             before: Before::default(),
+            trimmed: None,
             span: None,
             kernel: origin.kernel,
         }
@@ -236,6 +239,13 @@ impl Builder {
             Ok(Decoded::Counter(value)) => {
                 self.counters.take(&value, event.time);
                 self.join.note(event.time, event.tid);
+            }
+            Ok(Decoded::Trimmed(event)) => {
+                let part = event.trimmed();
+                self.trimmed = Some(match self.trimmed.take() {
+                    Some(trimmed) => trimmed.with(part),
+                    None => part,
+                });
             }
             Ok(Decoded::Other) => {
                 if event.provider == KERNEL_EVENT_TRACING
@@ -551,6 +561,7 @@ impl Builder {
             lost,
             missing: self.missing,
             before: self.before,
+            trimmed: self.trimmed,
             span: self.span,
             last_merged,
             kernel: self.kernel,

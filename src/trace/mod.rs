@@ -44,6 +44,7 @@ use rustc_hash::FxHashSet;
 
 use crate::clock::{Clock, Ticks};
 use crate::event::NO_ID;
+use crate::events::trimmed::Trimmed;
 use crate::origin::{KernelSpace, Machine, Missing};
 use crate::prefix_tree::PrefixTree;
 pub use accounting::Lost;
@@ -128,6 +129,8 @@ pub struct Trace {
     pub missing: Vec<Missing>,
     /// From where it is known what ran before.
     pub before: Before,
+    /// What the recording was trimmed to, if it was.
+    pub trimmed: Option<Trimmed>,
     /// The times of the first and the last event.
     pub span: Option<(Ticks, Ticks)>,
     /// The time of the last sample that became part of another.
@@ -186,6 +189,11 @@ impl Trace {
     /// True if it is known where any kernel module is. Without it no kernel frame has a module.
     pub fn has_kernel_modules(&self) -> bool {
         self.modules.iter().any(|module| module.kernel)
+    }
+
+    /// True where only some processes were kept: what processors did meanwhile is not known.
+    pub fn has_some_processes(&self) -> bool {
+        self.trimmed.as_ref().is_some_and(|trimmed| trimmed.pids.is_some())
     }
 
     /// The times of the first and the last of the samples, also of those that became part of others.

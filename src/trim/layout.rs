@@ -203,6 +203,9 @@ fn walk<'e>(event: &Event<'e>) -> Option<Walk<'e>> {
         Decoded::Counter(_) => {
             walk.numbers(4).plain().wide(Style::Words).plain().plain().numbers(8);
         }
+        Decoded::Trimmed(_) => {
+            walk.numbers(payload.len());
+        }
         Decoded::Other => match (event.kind, event.provider, event.opcode) {
             // The header, with the session's name and the file's.
             (Kind::Classic, EVENT_TRACE, 0) => {

@@ -3,17 +3,19 @@
 //!
 //! Two readings choose, by the processes and threads of a [`Trace`] that was read before. The first, a survey,
 //! notes what later records refer to: keys of stacks, the times of events that own a stack, the threads that the chosen ones
-//! gave way to or were made ready by. In the second, [`Trim`] says of each record by itself whether it is kept, so
+//! gave way to or were made ready by, and what these did last before the wanted time and first after it. In the second, [`Trim`] says of each record by itself whether it is kept, so
 //! that buffers can be chosen from on any thread.
 //!
 //! Kept whatever is chosen: what the session says of itself and its machine, kernel modules, and sampling intervals.
-//! Kept of the chosen processes whatever the time and the provider: their processes, threads, images and compiled code.
+//! Kept of the chosen processes whatever the time and the provider: their processes, threads, images and compiled code. An
+//! [event](crate::events::trimmed) behind the header says what was chosen.
 
 mod anonymous;
 mod layout;
 mod owners;
 mod pseudonyms;
 mod survey;
+mod switches;
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -23,14 +25,18 @@ use rustc_hash::FxHashMap;
 use crate::clock::Ticks;
 use crate::debug_id::DebugId;
 use crate::etl::digest::Record;
-use crate::etl::writer::{ImageIdentity, Keep, Merged};
+use crate::etl::writer::{self, ImageIdentity, Keep, Merged};
 use crate::etl::{Reading, Recording};
-use crate::event::{Event, NO_ID};
+use crate::event::{Event, Kind, NO_ID};
 use crate::events::clr::Clr;
 use crate::events::kernel::{Image, ImageId, Kernel, StackWalk};
+use crate::events::trimmed::{self, Trimmed, in_order};
 use crate::events::{Decoded, decode};
 use crate::guid::Guid;
-use crate::guids::{EVENT_TRACE, IMAGE, IMAGE_ID, LOST_EVENT, META_DATA, SYS_CONFIG, SYSTEM_CONFIG, WIN_SAT};
+use crate::guids::{
+    ETWPROF, EVENT_TRACE, IMAGE, IMAGE_ID, LOST_EVENT, META_DATA, STACK_WALK, SYS_CONFIG, SYSTEM_CONFIG,
+    WIN_SAT,
+};
 use crate::trace::{ProcessId, Trace};
 use crate::winpath::file_name;
 
@@ -55,6 +61,20 @@ impl Choice {
     /// True if nothing is left out.
     pub fn is_all(&self) -> bool {
         *self == Choice::default()
+    }
+
+    /// What is left of a trace, which may have been trimmed before.
+    fn trimmed(&self, trace: &Trace) -> Trimmed {
+        let Choice { processes, from, to, providers } = self;
+        let before = trace.trimmed.clone().unwrap_or_default();
+        let pid = |process: &ProcessId| trace.process(*process).map(|process| process.pid);
+        let pids = processes.as_ref().map(|chosen| in_order(chosen.iter().filter_map(pid)));
+        Trimmed {
+            pids: pids.or(before.pids),
+            from: from.max(&before.from).to_owned(),
+            to: to.iter().chain(&before.to).min().copied(),
+            some_providers: before.some_providers || !providers.is_empty(),
+        }
     }
 }
 
@@ -85,6 +105,8 @@ const UNKNOWN: usize = 8;
 #[derive(Debug)]
 pub struct Trim {
     choice: Choice,
+    /// What is left, of what an earlier trim had left.
+    trimmed: Trimmed,
     owners: Owners,
     noted: Noted,
     /// What stands in the place of names, if they are replaced.
@@ -122,6 +144,7 @@ impl Trim {
     ) -> Trim {
         let owners = Owners::new(trace, choice.processes.as_deref());
         let trim = Trim {
+            trimmed: choice.trimmed(trace),
             choice,
             owners,
             noted: Noted::default(),
@@ -139,8 +162,14 @@ impl Trim {
 
     /// Keeps everything.
     pub fn all() -> Trim {
-        let (choice, noted) = (Choice::default(), Noted::default());
-        Trim { choice, owners: Owners::all(), noted, pseudonyms: None, identities: Identities::default() }
+        Trim {
+            choice: Choice::default(),
+            trimmed: Trimmed::default(),
+            owners: Owners::all(),
+            noted: Noted::default(),
+            pseudonyms: None,
+            identities: Identities::default(),
+        }
     }
 
     /// Adds the events that tell the PDBs of images, before the images' own.
@@ -200,6 +229,8 @@ impl Trim {
                 let is_kept = value.pid == 0 || self.owners.is_ever(value.pid);
                 (OTHER, is_kept && self.is_wanted(event))
             }
+            // What is left now stands behind the header.
+            Ok(Decoded::Trimmed(_)) => (OTHER, false),
             // The times of files' versions are those of their images.
             Ok(Decoded::Other) if event.provider == IMAGE_ID => (IMAGES, self.noted.images.contains(&time)),
             Ok(Decoded::Other) | Err(_) => {
@@ -230,11 +261,13 @@ impl Trim {
                 let is_side = |tid| self.owners.is_thread(tid, time);
                 let is_border = self.noted.watched.is_some_and(|(first, last)| time == first || time == last);
                 let is_kept = is_side(switch.new_tid) || is_side(switch.old_tid) || is_border;
-                (SWITCHES, is_kept && self.is_wanted(event))
+                let is_noted = self.noted.switches.contains(&(time, event.processor));
+                (SWITCHES, is_kept && self.is_wanted(event) || is_noted)
             }
             Kernel::ReadyThread(ready) => {
                 let is_side = |tid| self.owners.is_thread(tid, time);
-                (SWITCHES, (is_side(ready.tid) || is_side(tid)) && self.is_wanted(event))
+                let is_kept = (is_side(ready.tid) || is_side(tid)) && self.is_wanted(event);
+                (SWITCHES, is_kept || self.noted.readied.contains(&(time, ready.tid)))
             }
             Kernel::PageFault(fault) => {
                 let is_owner = match fault.tid {
@@ -307,7 +340,9 @@ impl Trim {
     fn keeps_stack(&self, walk: &StackWalk<'_>, written: Ticks) -> bool {
         match walk {
             StackWalk::Stack { event_time, pid, tid, .. } | StackWalk::Key { event_time, pid, tid, .. } => {
-                self.is_stack_wanted(*event_time, written, *pid, *tid) || self.noted.named(*event_time, *tid)
+                self.is_stack_wanted(*event_time, written, *pid, *tid)
+                    || self.noted.named(*event_time, *tid)
+                    || self.noted.late.contains(&(*event_time, written, *tid))
             }
             StackWalk::Definition { key, .. } => self.noted.keys.contains(key),
         }
@@ -317,7 +352,9 @@ impl Trim {
     fn is_stack_wanted(&self, event_time: Ticks, written: Ticks, pid: u32, tid: u32) -> bool {
         let is_in_time = self.choice.from.is_none_or(|from| from <= written)
             && self.choice.to.is_none_or(|to| event_time < to);
-        is_in_time && self.choice.providers.is_empty() && self.owners.has(pid, tid, event_time)
+        let providers = &self.choice.providers;
+        let is_provided = providers.is_empty() || providers.contains(&STACK_WALK);
+        is_in_time && is_provided && self.owners.has(pid, tid, event_time)
     }
 }
 
@@ -336,6 +373,22 @@ impl Keep for Trim {
 
     fn is_all(&self) -> bool {
         self.choice.is_all() && !self.rewrites()
+    }
+
+    fn opening(&self, header: &Event<'_>) -> Option<Vec<u8>> {
+        let (items, payload) = (trimmed::items(), trimmed::payload(&self.trimmed));
+        let event = Event {
+            provider: ETWPROF,
+            kind: Kind::Manifest(0),
+            opcode: 0,
+            version: 0,
+            pid: 0,
+            tid: 0,
+            items: &items,
+            payload: &payload,
+            ..*header
+        };
+        if self.choice.is_all() { None } else { writer::record_of(&event) }
     }
 
     fn rewrites(&self) -> bool {
@@ -377,7 +430,7 @@ pub fn is_fact(event: &Event<'_>) -> bool {
                 | Kernel::Lost(_)
         ),
         Ok(Decoded::Clr(clr)) => is_code(&clr),
-        Ok(Decoded::JavaScript(_)) => true,
+        Ok(Decoded::JavaScript(_) | Decoded::Trimmed(_)) => true,
         Ok(Decoded::Counter(_)) => false,
         Ok(Decoded::Other) | Err(_) => event.provider == IMAGE_ID,
     }

@@ -1,15 +1,16 @@
 //! The first reading: what the records that are kept refer to.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::clock::Ticks;
 use crate::etl::digest::{BufferAt, Digester, InOrder, Record, RecordAt};
 use crate::event::NO_ID;
 use crate::events::kernel::{Kernel, StackWalk};
 use crate::events::{Decoded, decode};
-use crate::guids::{DISK_IO, IMAGE_ID, PAGE_FAULT, PERF_INFO, STACK_WALK, THREAD, group_task};
+use crate::guids::{DISK_IO, IMAGE_ID, PAGE_FAULT, STACK_WALK, THREAD, group_task};
 use crate::trace::Trace;
 
+use super::switches::Switches;
 use super::{Trim, process};
 
 /// A page that was read from a file.
@@ -24,7 +25,7 @@ pub(super) struct Noted {
     pub(super) owners: FxHashSet<Ticks>,
     /// Events whose threads are of other processes, or not known to be of the chosen ones, and which are kept with
     /// their stacks: time and thread, [`NO_ID`] for any.
-    events: FxHashSet<(Ticks, u32)>,
+    pub(super) events: FxHashSet<(Ticks, u32)>,
     /// The times of the identities of images.
     pub(super) images: FxHashSet<Ticks>,
     /// Threads of other processes that switched with the chosen ones, and their processes.
@@ -38,6 +39,13 @@ pub(super) struct Noted {
     pub(super) files: FxHashSet<u64>,
     /// Other processes of which there are stacks.
     pub(super) partners_with_stacks: FxHashSet<u32>,
+    /// Context switches of others, or beside the wanted time, that are kept: when and on which processor.
+    pub(super) switches: FxHashSet<(Ticks, u16)>,
+    /// Events beside the wanted time by which a chosen thread was made ready: when, and the thread.
+    pub(super) readied: FxHashSet<(Ticks, u32)>,
+    /// Stacks that were begun by an event that is not kept, and written when one that is had come: the times of the event and
+    /// of the stack, and the thread. They may be the user part of both.
+    pub(super) late: FxHashSet<(Ticks, Ticks, u32)>,
 }
 
 impl Noted {
@@ -53,46 +61,69 @@ pub(super) struct Survey<'t> {
     noted: Noted,
     /// Requests of chosen threads that are not done.
     requests: FxHashSet<u64>,
+    switches: Switches,
+    /// The last event of each thread that is kept and may own a stack.
+    last: FxHashMap<u32, Ticks>,
 }
 
 impl<'t> Survey<'t> {
     pub(super) fn new(trim: &'t Trim) -> Self {
-        Survey { trim, noted: Noted::default(), requests: FxHashSet::default() }
+        Survey {
+            trim,
+            noted: Noted::default(),
+            requests: FxHashSet::default(),
+            switches: Switches::default(),
+            last: FxHashMap::default(),
+        }
     }
 
     /// The processes of partners are known at the end.
     pub(super) fn finish(self, trace: &Trace) -> Noted {
         let mut noted = self.noted;
+        self.switches.finish(self.trim, &mut noted);
         let partners = trace.threads.iter().filter(|thread| noted.partner_threads.contains(&thread.tid));
         noted.partners = partners.map(|thread| thread.pid).collect();
         noted.partners.extend(&noted.partners_with_stacks);
         noted
     }
 
+    /// An event is kept with its stacks.
+    fn keep(&mut self, time: Ticks, tid: u32) {
+        self.noted.events.insert((time, tid));
+        if !self.trim.choice.providers.is_empty() {
+            self.last.insert(tid, time);
+        }
+    }
+
     fn kernel(&mut self, kernel: &Kernel<'_>, record: &RecordAt<'_>) {
         let event = record.event();
         let (trim, time) = (self.trim, event.time);
         let is_thread = |tid| trim.owners.is_thread(tid, time);
-        if let Kernel::ContextSwitch(_) = kernel
-            && trim.is_wanted(&event)
-        {
-            let first = self.noted.watched.map_or(time, |(first, _)| first);
-            self.noted.watched = Some((first, time));
-        }
         match kernel {
-            Kernel::ContextSwitch(switch) if trim.kernel(kernel, &event).1 => {
-                let partners = [switch.new_tid, switch.old_tid].into_iter().filter(|tid| !is_thread(*tid));
-                self.noted.partner_threads.extend(partners);
-                if !is_thread(switch.new_tid) || !trim.choice.providers.is_empty() {
-                    self.noted.events.insert((time, switch.new_tid));
+            Kernel::ContextSwitch(switch) => {
+                self.switches.switch(trim, &mut self.noted, switch, &event);
+                if trim.is_wanted(&event) {
+                    let first = self.noted.watched.map_or(time, |(first, _)| first);
+                    self.noted.watched = Some((first, time));
+                }
+                if trim.kernel(kernel, &event).1 {
+                    let partners =
+                        [switch.new_tid, switch.old_tid].into_iter().filter(|tid| !is_thread(*tid));
+                    self.noted.partner_threads.extend(partners);
+                    if !is_thread(switch.new_tid) || !trim.choice.providers.is_empty() {
+                        self.keep(time, switch.new_tid);
+                    }
                 }
             }
-            Kernel::ReadyThread(ready) if trim.kernel(kernel, &event).1 => {
-                let known =
-                    [ready.tid, event.tid].into_iter().filter(|tid| *tid != NO_ID && !is_thread(*tid));
-                self.noted.partner_threads.extend(known);
-                if event.tid == NO_ID || !is_thread(event.tid) || !trim.choice.providers.is_empty() {
-                    self.noted.events.insert((time, event.tid));
+            Kernel::ReadyThread(ready) => {
+                self.switches.readied(trim, &mut self.noted, ready, &event);
+                if trim.kernel(kernel, &event).1 {
+                    let known =
+                        [ready.tid, event.tid].into_iter().filter(|tid| *tid != NO_ID && !is_thread(*tid));
+                    self.noted.partner_threads.extend(known);
+                    if event.tid == NO_ID || !is_thread(event.tid) || !trim.choice.providers.is_empty() {
+                        self.keep(time, event.tid);
+                    }
                 }
             }
             Kernel::StackWalk(StackWalk::Stack { event_time, pid, tid, .. }) => {
@@ -106,15 +137,15 @@ impl<'t> Survey<'t> {
             }
             // With providers, stacks go by the events that are kept.
             Kernel::Sample(sample) if trim.kernel(kernel, &event).1 => {
-                self.noted.events.insert((time, sample.tid));
+                self.keep(time, sample.tid);
             }
             Kernel::CounterSample(sample) if trim.kernel(kernel, &event).1 => {
-                self.noted.events.insert((time, sample.tid));
+                self.keep(time, sample.tid);
             }
             Kernel::PageFault(fault) if trim.kernel(kernel, &event).1 => {
                 self.noted.files.extend(fault.read.map(|read| read.file));
                 if !trim.choice.providers.is_empty() {
-                    self.noted.events.insert((time, fault.tid.unwrap_or(event.tid)));
+                    self.keep(time, fault.tid.unwrap_or(event.tid));
                 }
             }
             Kernel::DiskIoInit(init) => {
@@ -149,7 +180,10 @@ impl<'t> Survey<'t> {
                 self.noted.partners_with_stacks.insert(pid);
                 self.noted.partner_threads.insert(tid);
             }
+        } else if self.last.get(&tid).is_some_and(|last| event_time < *last && *last <= written) {
+            self.noted.late.insert((event_time, written, tid));
         } else {
+            self.switches.stack(event_time, pid, tid, key);
             return;
         }
         self.noted.keys.extend(key);
@@ -163,19 +197,21 @@ impl Digester for Trim {
 
     fn worker(&self, _thread: usize) {}
 
-    /// Stacks, switches, and identities of images; with providers all events that may own a stack.
+    /// Stacks, switches, disk I/O, and identities of images; with providers all of their events, which may own a stack.
     #[inline]
     fn record(&self, (): &mut (), (): &mut (), record: &Record<'_>) -> Option<()> {
         let is_wanted = match record.hook() {
             Some(hook) => match group_task(hook.group) {
-                STACK_WALK => true,
-                THREAD => matches!(hook.opcode, 36 | 50),
-                PERF_INFO => !self.choice.providers.is_empty() && matches!(hook.opcode, 46 | 47),
-                PAGE_FAULT => !self.choice.providers.is_empty() || hook.opcode == HARD_FAULT,
-                DISK_IO => true,
-                _ => false,
+                STACK_WALK | DISK_IO => true,
+                THREAD if matches!(hook.opcode, 36 | 50) => true,
+                PAGE_FAULT if hook.opcode == HARD_FAULT => true,
+                task => self.choice.providers.contains(&task),
             },
-            None => matches!(record.event().provider, DISK_IO | IMAGE_ID | STACK_WALK | THREAD),
+            None => {
+                let provider = record.event().provider;
+                let is_followed = matches!(provider, DISK_IO | IMAGE_ID | STACK_WALK | THREAD);
+                is_followed || self.choice.providers.contains(&provider)
+            }
         };
         is_wanted.then_some(())
     }
@@ -185,8 +221,26 @@ impl InOrder<Trim> for Survey<'_> {
     fn buffer(&mut self, _buffer: &BufferAt, (): &mut ()) {}
 
     fn item(&mut self, (): (), record: &RecordAt<'_>) {
-        if let Ok(Decoded::Kernel(kernel)) = decode(&record.event()) {
-            self.kernel(&kernel, record);
+        let event = record.event();
+        let decoded = decode(&event);
+        if let Ok(Decoded::Kernel(kernel)) = &decoded {
+            self.kernel(kernel, record);
+        }
+        // Those that name their threads in the payload are kept by now.
+        let is_named = matches!(
+            decoded,
+            Ok(Decoded::Kernel(
+                Kernel::Sample(_)
+                    | Kernel::CounterSample(_)
+                    | Kernel::StackWalk(_)
+                    | Kernel::ContextSwitch(_)
+                    | Kernel::ReadyThread(_)
+                    | Kernel::PageFault(_)
+            ))
+        );
+        let providers = &self.trim.choice.providers;
+        if !is_named && providers.contains(&event.provider) && self.trim.decide(&event).1 {
+            self.keep(event.time, event.tid);
         }
     }
 }

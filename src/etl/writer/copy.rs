@@ -21,7 +21,6 @@ use super::super::merge::jobs;
 use super::super::record;
 use super::super::recording::{Reading, Recording};
 use super::{Ending, Layout, Output, Writer};
-use crate::clock::Ticks;
 use crate::event::Event;
 
 /// How many reasons there may be to leave a record out.
@@ -35,6 +34,11 @@ pub trait Keep: Sync {
     /// True if no record is ever left out.
     fn is_all(&self) -> bool {
         false
+    }
+
+    /// A record that stands behind the header, which is given.
+    fn opening(&self, _header: &Event<'_>) -> Option<Vec<u8>> {
+        None
     }
 
     /// True if records may be [rewritten](Keep::rewritten).
@@ -102,11 +106,16 @@ pub fn copy(
     Ok(Reading { value: sorted.finish(header.ending)?, damage })
 }
 
+/// The most that buffers hold of a part of a recording. The longest record has room.
+const OF_A_PART: u32 = 128 * 1024;
+
 /// What the header of the new file says.
 struct Header<'a> {
     layout: Layout,
     ending: Ending,
     record: Cow<'a, [u8]>,
+    /// What stands behind it.
+    opening: Option<Vec<u8>>,
 }
 
 impl<'a> Header<'a> {
@@ -129,7 +138,10 @@ impl<'a> Header<'a> {
             let largest = u32::try_from(largest.unwrap_or_default()).unwrap_or(LARGEST);
             file.header().buffer_size.min(largest.max(USUAL))
         };
-        let buffer_size = files.iter().map(size).max().unwrap_or_default().clamp(1024, LARGEST);
+        let largest = files.iter().map(size).max().unwrap_or_default();
+        // Of a part of a recording, most processors have less than their buffers hold.
+        let most = if keep.is_all() { LARGEST } else { OF_A_PART };
+        let buffer_size = largest.clamp(1024, most);
         let layout = Layout {
             buffer_size: buffer_size.next_multiple_of(1024),
             compress,
@@ -137,9 +149,11 @@ impl<'a> Header<'a> {
             clock: recording.clock(),
         };
         let record = first.map_or(&[][..], LogFile::header_record);
-        let rewritten = keep.rewrites().then(|| keep.rewritten(&record::decode(record, Ticks(0), 0), record));
-        let rewritten = rewritten.flatten().and_then(|records| records.into_iter().next());
-        Header { layout, ending, record: rewritten.map_or(Cow::Borrowed(record), Cow::Owned) }
+        let event = record::decode(record, layout.clock.base, 0);
+        let rewritten = keep.rewrites().then(|| keep.rewritten(&event, record)).flatten();
+        let rewritten = rewritten.and_then(|records| records.into_iter().next());
+        let record = rewritten.map_or(Cow::Borrowed(record), Cow::Owned);
+        Header { layout, ending, record, opening: keep.opening(&event) }
     }
 }
 
@@ -264,8 +278,10 @@ struct Sorted<'a, K, W: Output> {
 
 impl<'a, K: Keep, W: Output> Sorted<'a, K, W> {
     fn begin(out: &'a RefCell<W>, files: &'a [LogFile], keep: &'a K, header: &Header<'_>) -> Self {
-        let writer = Writer::new(Shared(out), header.layout, &header.record, &[]);
-        Sorted { files, keep, writer, copied: Copied::default(), passed: vec![0; files.len()] }
+        let opening: Vec<&[u8]> = header.opening.as_deref().into_iter().collect();
+        let writer = Writer::new(Shared(out), header.layout, &header.record, &opening);
+        let copied = Copied { events_out: opening.len() as u64, ..Copied::default() };
+        Sorted { files, keep, writer, copied, passed: vec![0; files.len()] }
     }
 
     fn attempt(&mut self, write: impl FnOnce(&mut Writer<Shared<'a, W>>) -> io::Result<()>) {

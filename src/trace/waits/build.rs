@@ -21,11 +21,16 @@ pub(super) fn waits(trace: &Trace) -> Option<Waits> {
     let switches = &trace.kept.switches;
     let window = (switches.first()?.time, switches.last()?.time);
     let mut builder = Builder::new(trace, window);
+    let mut is_whole = builder.whole.0 <= window.0;
     let mut readied = (0..).zip(&trace.kept.readied).peekable();
     for (index, switch) in (0..).zip(switches) {
         // At one tick of a coarse clock a thread is made ready before it is given a processor.
         while let Some((index, event)) = readied.next_if(|(_, event)| event.time <= switch.time) {
             builder.readied(index, event);
+        }
+        if !is_whole && builder.whole.0 <= switch.time {
+            is_whole = true;
+            builder.forget_processors();
         }
         builder.switch(index, switch);
     }
@@ -39,6 +44,8 @@ type Range = (Ticks, Ticks);
 #[derive(Debug)]
 struct Row {
     times: ThreadTimes,
+    /// Its switches are there: those of others were left out when the recording was trimmed.
+    is_chosen: bool,
     now: Now,
     /// It was made ready while it still ran: when, and by which event.
     early: Option<(Ticks, u32)>,
@@ -201,6 +208,9 @@ struct Builder<'a> {
     processors: Vec<Processor>,
     gaps: Gaps,
     on_its_way: i64,
+    /// The time of which every switch is there: of that before and after it, a trim keeps the last and the first of each
+    /// thread.
+    whole: Range,
     contradictions: u64,
 }
 
@@ -214,6 +224,7 @@ impl<'a> Builder<'a> {
             processors: Vec::new(),
             gaps: Gaps::new(trace, window),
             on_its_way: trace.clock.ticks(ON_ITS_WAY_SECONDS),
+            whole: whole(trace),
             contradictions: 0,
         };
         let mut processes: FxHashMap<u32, Vec<ProcessId>> = FxHashMap::default();
@@ -250,10 +261,40 @@ impl<'a> Builder<'a> {
         let row = (start < end).then_some(self.rows.len() as u32);
         if row.is_some() {
             let times = ThreadTimes { process, tid, thread, start, end, switches: 0, spans: Vec::new() };
-            self.rows.push(Row { times, now: Now::unknown(start), early: None, open: 0 });
+            let is_chosen = self.is_chosen(process);
+            self.rows.push(Row { times, is_chosen, now: Now::unknown(start), early: None, open: 0 });
         }
         self.known.insert(key, row);
         row
+    }
+
+    /// True for a process that the recording was trimmed to.
+    fn is_chosen(&self, process: ProcessId) -> bool {
+        let Some(trimmed) = &self.trace.trimmed else { return true };
+        self.trace.process(process).is_some_and(|process| trimmed.has(process.pid)) || trimmed.pids.is_none()
+    }
+
+    /// A row, if the switches of its thread are there.
+    fn chosen(&self, row: Option<u32>) -> Option<u32> {
+        row.filter(|row| self.rows.get(*row as usize).is_some_and(|row| row.is_chosen))
+    }
+
+    /// Of processors, only those are known whose threads still run there.
+    fn forget_processors(&mut self) {
+        for (number, processor) in (0..).zip(&mut self.processors) {
+            let row = processor.runs.flatten().and_then(|row| self.rows.get(row as usize));
+            let is_there =
+                row.is_some_and(|row| row.now.state == State::Running && row.now.processor == Some(number));
+            if !is_there {
+                processor.runs = None;
+            }
+        }
+    }
+
+    /// A switch does not fit what came before it.
+    fn contradict(&mut self, time: Ticks) {
+        let (from, to) = self.whole;
+        self.contradictions += u64::from((from..to).contains(&time));
     }
 
     fn switch(&mut self, index: u32, switch: &Stacked<ContextSwitch>) {
@@ -266,6 +307,7 @@ impl<'a> Builder<'a> {
         if self.processors.len() <= usize::from(number) {
             self.processors.resize(usize::from(number) + 1, Processor::default());
         }
+        let is_known = !self.trace.has_some_processes() || self.chosen(new).is_some();
         let Some(processor) = self.processors.get_mut(usize::from(number)) else { return };
         // One that ends leaves its processor when its id is free again.
         let still = processor.runs.flatten().filter(|row| {
@@ -273,7 +315,8 @@ impl<'a> Builder<'a> {
         });
         let old = still.or(old);
         let last = processor.ran.last().map_or(self.window.0, |(time, _)| *time);
-        let mut believed = processor.runs.replace(new);
+        // What came after a thread of another process was left out.
+        let mut believed = std::mem::replace(&mut processor.runs, is_known.then_some(new));
         let since = match gap(self.gaps.of(number), last, time) {
             Some((_, to)) => {
                 // Nobody is believed to have run to the end of it.
@@ -292,16 +335,16 @@ impl<'a> Builder<'a> {
         };
         processor.ran.push((time, who));
         if believed.is_some_and(|believed| believed != old) {
-            self.contradictions += 1;
+            self.contradict(time);
             // Whoever was believed to run there went at some time since.
             if let Some(ran) = believed.flatten() {
                 lose(&mut self.rows, ran, number, time, &[]);
             }
         }
-        if let Some(old) = old {
+        if let Some(old) = self.chosen(old) {
             self.leave(old, index, switch, believed.is_none().then_some(since));
         }
-        if let Some(new) = new {
+        if let Some(new) = self.chosen(new) {
             self.come(new, index, switch);
         }
     }
@@ -344,10 +387,13 @@ impl<'a> Builder<'a> {
     /// A thread is given a processor.
     fn come(&mut self, row: u32, index: u32, switch: &Stacked<ContextSwitch>) {
         let has_ready_events = !self.trace.kept.readied.is_empty();
-        let Some(row) = self.rows.get_mut(row as usize) else { return };
         let time = switch.time;
+        let is_running = |row: &Row| row.now.state == State::Running;
+        if self.rows.get(row as usize).is_some_and(is_running) {
+            self.contradict(time);
+        }
+        let Some(row) = self.rows.get_mut(row as usize) else { return };
         if row.now.state == State::Running {
-            self.contradictions += 1;
             row.push(State::Unknown, row.now.since, time);
             row.open = row.times.spans.len();
         } else {
@@ -373,8 +419,8 @@ impl<'a> Builder<'a> {
 
     /// A thread is made ready.
     fn readied(&mut self, index: u32, event: &Stacked<ReadyThread>) {
-        let Some(row) = event.other.and_then(|id| self.row(self.trace.runner(id))) else { return };
-        let Some(row) = self.rows.get_mut(row as usize) else { return };
+        let row = event.other.and_then(|id| self.row(self.trace.runner(id)));
+        let Some(row) = self.chosen(row).and_then(|row| self.rows.get_mut(row as usize)) else { return };
         let time = event.time;
         row.settle(time, &self.gaps.any);
         match row.now.state {
@@ -399,6 +445,10 @@ impl<'a> Builder<'a> {
         }
         for (row, sampled) in self.rows.iter_mut().zip(sampled) {
             let end = row.times.end;
+            if !row.is_chosen {
+                row.close(end, &[]);
+                continue;
+            }
             row.settle(end, &self.gaps.any);
             match row.now {
                 Now { state: State::Running, processor: Some(processor), .. } => {
@@ -425,6 +475,12 @@ impl<'a> Builder<'a> {
             processors: self.processors.into_iter().map(|processor| processor.ran).collect(),
         }
     }
+}
+
+/// The time that a trace was trimmed to.
+fn whole(trace: &Trace) -> Range {
+    let (from, to) = trace.trimmed.as_ref().map_or((None, None), |trimmed| (trimmed.from, trimmed.to));
+    (from.unwrap_or(Ticks(i64::MIN)), to.unwrap_or(Ticks(i64::MAX)))
 }
 
 /// What tells threads apart: the thread, or the id of one that the trace does not know.

@@ -13,6 +13,8 @@
 //! - Where a buffer is missing, nothing is known of its processor from the last switch before the loss to the first after
 //!   it, nor of a thread that ran on no other processor then. A switch from a thread that did not run there ends
 //!   what was believed of both.
+//! - Of a recording that was trimmed to some processes, nothing is known of the threads of others, but that they made a thread
+//!   ready, and who ran on a processor from a switch on until the processor had time for more.
 
 mod build;
 mod cause;
