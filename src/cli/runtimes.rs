@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 use etwprof::profile::Filter;
 use etwprof::report::{gc, jit};
+use etwprof::trace::ProcessId;
 use etwprof::{Analysis, Options};
 
 use super::{args, candidates, load, output, strict};
@@ -62,7 +63,9 @@ fn open(args: &args::Runtimes, quiet: bool) -> Result<(Analysis, Vec<bool>)> {
     let analysis = load::analysis(&args.files, &options, quiet)?;
     load::warn(&analysis);
     candidates::check_processes(&filter, &analysis.profile.trace, quiet)?;
-    let wanted = filter.processes(&analysis.profile.trace);
+    let trace = &analysis.profile.trace;
+    let wanted = (0..).map(ProcessId).zip(filter.processes(trace));
+    let wanted = wanted.map(|(process, is_wanted)| is_wanted && trace.is_whole(process)).collect();
     Ok((analysis, wanted))
 }
 

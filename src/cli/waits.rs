@@ -45,7 +45,7 @@ pub(super) fn worst(args: &args::WorstWaits, quiet: bool) -> Result<()> {
     let filter = args.which.filter()?;
     let detail = args.names.options();
     // A wait is shown whole, wherever the range begins.
-    let whole = Filter { from: None, to: None, ..filter.clone() };
+    let whole = Filter { from: None, to: None, beside: true, ..filter.clone() };
     let options = args.limits.options(whole, args.symbols.options(quiet)?, detail);
     let measure = Measure { what: Measured::Blocked, wakers: true, ..Measure::default() };
     // Disk I/O and hard faults may be what threads waited for.
@@ -116,11 +116,7 @@ fn chosen(analysis: &Analysis, filter: &Filter, quiet: bool) -> Result<(Waits, V
     let runners: Vec<Runner> = all.threads.iter().map(runner).collect();
     let mut keeps = filter.runners(trace, &runners);
     // Of the others, nothing is known.
-    let is_there = |runner: &Runner| {
-        let pid = trace.process(runner.process).map(|process| process.pid);
-        trace.trimmed.as_ref().is_none_or(|trimmed| pid.is_some_and(|pid| trimmed.has(pid)))
-    };
-    keeps.iter_mut().zip(&runners).for_each(|(keeps, runner)| *keeps &= is_there(runner));
+    keeps.iter_mut().zip(&runners).for_each(|(keeps, runner)| *keeps &= trace.is_whole(runner.process));
     if !keeps.contains(&true) {
         bail!("no thread is left after filtering; `etwprof threads -n 0` lists all");
     }

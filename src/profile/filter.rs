@@ -39,6 +39,8 @@ pub struct Filter {
     pub from: Option<Moment>,
     /// The moment before which all are kept.
     pub to: Option<Moment>,
+    /// Also what a trimmed recording has beside the time that it was trimmed to: the ends of waits that reach across.
+    pub beside: bool,
     /// What the .NET runtime does meanwhile.
     pub during: Option<During>,
 }
@@ -143,8 +145,8 @@ impl StackBalance {
 impl Filter {
     /// True if it keeps every sample.
     pub fn keeps_all(&self) -> bool {
-        let include_idle = self.include_idle;
-        *self == Filter { include_idle, ..Filter::default() }
+        let Filter { include_idle, beside, .. } = *self;
+        *self == Filter { include_idle, beside, ..Filter::default() }
     }
 
     /// Gives the samples of `trace` to keep to `keep`, in order of time. Returns the account of all.
@@ -230,7 +232,8 @@ impl Filter {
 
     /// Its time, on the clock of `trace`, as far as that was trimmed to it.
     pub fn period(&self, trace: &Trace) -> Range<Ticks> {
-        let (from, to) = trace.trimmed.as_ref().map_or((None, None), |trimmed| (trimmed.from, trimmed.to));
+        let trimmed = trace.trimmed.as_ref().filter(|_| !self.beside);
+        let (from, to) = trimmed.map_or((None, None), |trimmed| (trimmed.from, trimmed.to));
         let from = self.from.map(|moment| moment.at(trace)).max(from).unwrap_or(Ticks(i64::MIN));
         let to = self.to.map(|moment| moment.at(trace)).into_iter().chain(to).min();
         from..to.unwrap_or(Ticks(i64::MAX))

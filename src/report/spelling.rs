@@ -16,9 +16,9 @@ use crate::profile::{
     Category, Detail, Entry, Frame, FrameId, Function, Group, GroupId, Line, Nameless, Profile, Remark,
     Unresolved,
 };
-use crate::symbols::{Certainty, FunctionName, RawName, distinct, outer_type, short_name};
-use crate::trace::code::{BodyKind, MethodName};
-use crate::trace::{ProcessId, RunnerId, Trace};
+use crate::symbols::{Certainty, FunctionName, RawName, distinct, short_name};
+use crate::trace::code::{BodyKind, MethodName, outer_type};
+use crate::trace::{ProcessId, Trace};
 use crate::winpath::file_name;
 
 use super::label::{Label, Labels};
@@ -289,8 +289,8 @@ fn readable_methods(profile: &Profile, parameters: bool) -> FxHashMap<usize, Str
     readable
 }
 
-/// The names of all methods of the processes with samples, and in precompiled images, that may read like one of `methods`, by
-/// module: those of the same types.
+/// The names of all methods in the trace and in precompiled images that may read like one of `methods`, by module: those
+/// of the same types.
 fn other_names<'m>(profile: &Profile, methods: &[Method<'m>]) -> FxHashMap<&'m str, Vec<RawName>> {
     let trace = &profile.trace;
     let mut others: FxHashMap<&str, Vec<RawName>> = FxHashMap::default();
@@ -306,11 +306,8 @@ fn other_names<'m>(profile: &Profile, methods: &[Method<'m>]) -> FxHashMap<&'m s
     let modules = trace.code.modules().iter();
     let modules: Vec<_> =
         modules.map(|module| wanted(crate::profile::cut_module_name(module.name()))).collect();
-    let runners: FxHashSet<RunnerId> = profile.samples.iter().map(|sample| sample.runner).collect();
-    let processes: FxHashSet<ProcessId> =
-        runners.into_iter().map(|runner| trace.runner(runner).process).collect();
     let mut known: FxHashSet<(&str, MethodName<'_>)> = FxHashSet::default();
-    for body in trace.code.bodies().iter().filter(|body| processes.contains(&body.process)) {
+    for body in trace.code.bodies() {
         let module = body.module.and_then(|module| modules.get(module.0 as usize).copied().flatten());
         let Some((module, types)) = module else { continue };
         if matches!(body.kind, BodyKind::Script | BodyKind::Helper) {

@@ -33,7 +33,6 @@ pub use names::{Certainty, Function, FunctionName, Hit, IlPlace, Names, Siblings
 pub use read::dotnet::lines::{SourceLine, il_offset};
 pub use read::limits::Limits;
 pub use read::location::Evidence;
-pub(crate) use read::spelling::method::outer_type;
 pub use read::spelling::method::{RawName, distinct};
 pub use read::spelling::native::short as short_name;
 pub use resolver::{ModuleReport, Symbols};

@@ -191,6 +191,14 @@ impl Trace {
         self.modules.iter().any(|module| module.kernel)
     }
 
+    /// True for a process that the recording was trimmed to, and for any if it was not. Of others it has what that one needs.
+    pub fn is_whole(&self, process: ProcessId) -> bool {
+        let Some(trimmed) = self.trimmed.as_ref().filter(|trimmed| trimmed.pids.is_some()) else {
+            return true;
+        };
+        self.process(process).is_some_and(|process| trimmed.has(process.pid))
+    }
+
     /// True where only some processes were kept: what processors did meanwhile is not known.
     pub fn has_some_processes(&self) -> bool {
         self.trimmed.as_ref().is_some_and(|trimmed| trimmed.pids.is_some())

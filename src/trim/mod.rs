@@ -12,6 +12,7 @@
 
 mod anonymous;
 mod layout;
+mod namesakes;
 mod owners;
 mod pseudonyms;
 mod survey;
@@ -206,6 +207,17 @@ impl Trim {
         matches!(pid, 0 | 4) || self.owners.is_ever(pid) || self.noted.partners_with_stacks.contains(&pid)
     }
 
+    /// True for the method of another process without which one of a chosen process would read otherwise, and for what
+    /// says which module it is of.
+    fn names(&self, pid: u32, clr: &Clr<'_>) -> bool {
+        self.noted.namesakes.get(&pid).is_some_and(|starts| match clr {
+            Clr::Method(method) => starts.contains(&method.start),
+            Clr::R2rEntryPoint(method) => starts.contains(&method.entry),
+            Clr::IlMap(_) | Clr::JitMemory(_) => false,
+            _ => true,
+        })
+    }
+
     /// The kind of an event, and whether it is kept.
     fn decide(&self, event: &Event<'_>) -> (usize, bool) {
         let Event { time, pid, tid, .. } = *event;
@@ -217,7 +229,7 @@ impl Trim {
             Ok(Decoded::Clr(clr)) => {
                 let is_code = is_code(&clr);
                 let is_kept = if is_code {
-                    self.needs(pid)
+                    self.needs(pid) || self.names(pid, &clr)
                 } else {
                     self.owners.has(pid, tid, time) && self.is_wanted(event)
                 };

@@ -10,6 +10,7 @@ use crate::events::{Decoded, decode};
 use crate::guids::{DISK_IO, IMAGE_ID, PAGE_FAULT, STACK_WALK, THREAD, group_task};
 use crate::trace::Trace;
 
+use super::namesakes::{Namesakes, namesakes};
 use super::switches::Switches;
 use super::{Trim, process};
 
@@ -39,9 +40,12 @@ pub(super) struct Noted {
     pub(super) files: FxHashSet<u64>,
     /// Other processes of which there are stacks.
     pub(super) partners_with_stacks: FxHashSet<u32>,
+    /// Methods of other processes without which those of the chosen ones would read otherwise.
+    pub(super) namesakes: Namesakes,
     /// Context switches of others, or beside the wanted time, that are kept: when and on which processor.
     pub(super) switches: FxHashSet<(Ticks, u16)>,
-    /// Events beside the wanted time by which a chosen thread was made ready: when, and the thread.
+    /// Events that made a thread ready, of a chosen thread beside the wanted time or by one without its name: when, and which was
+    /// made ready.
     pub(super) readied: FxHashSet<(Ticks, u32)>,
     /// Stacks that were begun by an event that is not kept, and written when one that is had come: the times of the event and
     /// of the stack, and the thread. They may be the user part of both.
@@ -84,6 +88,11 @@ impl<'t> Survey<'t> {
         let partners = trace.threads.iter().filter(|thread| noted.partner_threads.contains(&thread.tid));
         noted.partners = partners.map(|thread| thread.pid).collect();
         noted.partners.extend(&noted.partners_with_stacks);
+        if !self.trim.owners.is_all() {
+            let is_kept = |pid| self.trim.owners.is_ever(pid) || noted.partners_with_stacks.contains(&pid);
+            noted.namesakes = namesakes(trace, is_kept);
+            noted.partners.extend(noted.namesakes.keys());
+        }
         noted
     }
 

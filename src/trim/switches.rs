@@ -114,12 +114,21 @@ impl Switches {
 
     pub(super) fn readied(&mut self, trim: &Trim, noted: &mut Noted, ready: &ReadyThread, event: &Event<'_>) {
         let Event { time, processor, tid, .. } = *event;
-        if !trim.is_provided(event) || !trim.owners.is_thread(ready.tid, time) {
+        if !trim.is_provided(event) {
             return;
         }
         // Where the event names nobody, whoever ran on its processor did it.
         let waker = self.on.get(&processor).filter(|_| tid == NO_ID);
         let waker = waker.map(|(since, waker)| ((*since, processor), *waker));
+        if !trim.owners.is_thread(ready.tid, time) {
+            // What chosen threads do to others is theirs, too, as are its stacks.
+            let is_chosen = waker.is_some_and(|(_, waker)| waker != 0 && trim.owners.is_thread(waker, time));
+            if is_chosen && trim.is_in_time(time) {
+                noted.readied(trim, time, ready.tid, tid);
+                noted.partner(trim, ready.tid, time);
+            }
+            return;
+        }
         match trim.side(time) {
             Side::Inside => noted.waker(trim, waker),
             Side::Before => {
@@ -181,9 +190,9 @@ impl Noted {
         }
     }
 
-    /// An event beside the wanted time that made a chosen thread ready, and which thread it names.
-    fn readied(&mut self, trim: &Trim, time: Ticks, chosen: u32, tid: u32) {
-        self.readied.insert((time, chosen));
+    /// An event that made a thread ready, and which thread did it, as it says.
+    fn readied(&mut self, trim: &Trim, time: Ticks, woken: u32, tid: u32) {
+        self.readied.insert((time, woken));
         self.events.insert((time, tid));
         if tid != NO_ID {
             self.partner(trim, tid, time);

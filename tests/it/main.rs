@@ -39,6 +39,7 @@ mod cli {
     mod trim;
     mod trim_anonymous;
     mod trim_portable;
+    mod trim_waits;
     mod view;
     mod view_symbols;
     mod waits;

@@ -3,6 +3,7 @@
 mod activity;
 mod counters;
 mod text;
+mod trimmed;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -29,6 +30,7 @@ use activity::Activities;
 pub use activity::Activity;
 pub use counters::CounterInfo;
 pub use text::write;
+pub use trimmed::TrimmedInfo;
 
 /// The whole of it, as `info --json` prints it. Fields are only ever added; `null` is what nothing tells.
 #[derive(Clone, Debug, Serialize)]
@@ -51,6 +53,8 @@ pub struct Info {
     pub time_zone: String,
     /// Seconds from the first record to the last event or the closing of the log, whichever is later.
     pub duration_seconds: f64,
+    /// What it was trimmed to; `null` if it was not.
+    pub trimmed: Option<TrimmedInfo>,
     /// All events.
     pub events: EventsInfo,
     /// The account of all samples.
@@ -312,6 +316,7 @@ impl Info {
             start_time_of_day: time_of_day(&clock, clock.base),
             time_zone: time_zone(&clock),
             duration_seconds: clock.seconds(last).max(closed).max(0.0),
+            trimmed: TrimmedInfo::new(trace),
             events: EventsInfo { total: trace.events },
             samples: SamplesInfo {
                 balance: profile.balance,
@@ -402,7 +407,7 @@ fn processes(
     }
     let seconds = |time: Ticks| trace.clock.seconds(time);
     let row = |((id, process), samples): ((ProcessId, &Process), u64)| {
-        let host = trace.code.host(id);
+        let host = trace.code.host(id).filter(|_| trace.is_whole(id));
         let place = id.0 as usize;
         ProcessInfo {
             pid: process.pid,

@@ -36,6 +36,9 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
         None => String::new(),
     };
     row(out, "recorded", &format!("{start}{local}, {}", duration(info.duration_seconds)))?;
+    if let Some(trimmed) = &info.trimmed {
+        row(out, "trimmed", &trimmed.text())?;
+    }
     row(out, "clock", &format!("{}, {} Hz", clock_name(info.clock.kind), count(info.clock.frequency)))?;
     row(out, "events", &count(info.events.total))?;
     samples(out, info)?;

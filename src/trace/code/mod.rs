@@ -145,6 +145,13 @@ pub struct MethodName<'a> {
     pub signature: &'a str,
 }
 
+/// The outermost of a full type name, without its arity.
+pub(crate) fn outer_type(type_name: &str) -> &str {
+    // By bytes: every method of a trace and of an image comes by here.
+    let end = type_name.bytes().position(|byte| matches!(byte, b'`' | b'+' | b'[' | b'<'));
+    end.and_then(|end| type_name.get(..end)).unwrap_or(type_name)
+}
+
 /// What code is at an address, and for how long that answer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeAt {

@@ -261,17 +261,11 @@ impl<'a> Builder<'a> {
         let row = (start < end).then_some(self.rows.len() as u32);
         if row.is_some() {
             let times = ThreadTimes { process, tid, thread, start, end, switches: 0, spans: Vec::new() };
-            let is_chosen = self.is_chosen(process);
+            let is_chosen = self.trace.is_whole(process);
             self.rows.push(Row { times, is_chosen, now: Now::unknown(start), early: None, open: 0 });
         }
         self.known.insert(key, row);
         row
-    }
-
-    /// True for a process that the recording was trimmed to.
-    fn is_chosen(&self, process: ProcessId) -> bool {
-        let Some(trimmed) = &self.trace.trimmed else { return true };
-        self.trace.process(process).is_some_and(|process| trimmed.has(process.pid)) || trimmed.pids.is_none()
     }
 
     /// A row, if the switches of its thread are there.

@@ -102,6 +102,7 @@ fn filter() -> impl Strategy<Value = Filter> {
             from,
             to,
             during: None,
+            beside: false,
         },
     )
 }

@@ -165,6 +165,12 @@ fn one_program_of_a_real_recording() {
     assert_eq!(number(&done, "/dropped/samples"), 79_528 - 5_129);
     assert!(number(&done, "/bytes_out") * 4 < number(&done, "/bytes_in"));
     assert_eq!(folded(&part, &[]), folded(&whole, &["--name", "Test.x64"]));
+    let named = |file: &Path, more: &[&str]| {
+        let line = ["convert", "-q", "-f", "folded", "--offline"];
+        let line = line.iter().chain(more).map(OsStr::new).chain([file.as_os_str()]);
+        etwprof(line).success().text().to_owned()
+    };
+    assert_eq!(named(&part, &[]), named(&whole, &["--name", "Test.x64"]));
 }
 
 #[test]

@@ -36,7 +36,6 @@ use std::collections::HashMap;
 
 pub(crate) use ngen::{ngen_definition, ngen_method, ngen_methods_of};
 pub use raw_name::RawName;
-pub(crate) use raw_name::outer_type;
 use signature::Signature;
 
 use types::Render;

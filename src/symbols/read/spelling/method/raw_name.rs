@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Style;
+use crate::trace::code::outer_type;
 
 /// A method's name in the runtime's own form: the strings of a MethodLoadVerbose event.
 ///
@@ -50,13 +51,6 @@ impl RawName {
     fn shared_type_args(&self) -> &str {
         if is_shared(&self.type_args) { "" } else { &self.type_args }
     }
-}
-
-/// The outermost of a full type name, without its arity.
-pub(crate) fn outer_type(type_name: &str) -> &str {
-    // By bytes: every method of a trace and of an image comes by here.
-    let end = type_name.bytes().position(|byte| matches!(byte, b'`' | b'+' | b'[' | b'<'));
-    end.and_then(|end| type_name.get(..end)).unwrap_or(type_name)
 }
 
 /// `[System.__Canon,System.__Canon]`: the arguments of code that all reference types share.
