@@ -5,6 +5,7 @@ mod diff;
 mod disk;
 mod filter;
 mod findings;
+mod live;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod measure;
@@ -18,21 +19,20 @@ mod trim;
 mod view;
 mod waits;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use clap::builder::Styles;
 use clap::{Args as ClapArgs, Parser, Subcommand};
-use etwprof::profile::Matcher;
 
-use super::time;
 pub(crate) use counters::Counters;
 pub(crate) use diff::{Diff, DiffFormat, DiffSort};
 pub(crate) use disk::{Disk, Interrupts, Period};
 pub(crate) use filter::{Category, During, Filter, Processes, Samples};
 pub(crate) use findings::Findings;
+pub(crate) use live::{Live, Record};
+#[cfg(windows)]
+pub(crate) use live::{RecordedFile, Recording};
 #[cfg(feature = "mcp")]
 pub(crate) use mcp::Mcp;
 pub(crate) use measure::{Measure, MetricWord};
@@ -138,8 +138,7 @@ pub(crate) enum Command {
     /// Count the events of a recording by provider, event and version
     Events(Events),
     /// Record to an .etl file, without a profile (Windows)
-    #[command(after_help = RECORD_EXAMPLES)]
-    Record(Box<Live>),
+    Record(Box<Record>),
     /// Write a smaller recording: some processes, a time, or several parts as one file
     Trim(Trim),
     /// Show performance counters: those of a saved file
@@ -171,143 +170,6 @@ pub(crate) enum Command {
         /// The command
         command: Option<String>,
     },
-}
-
-const RECORD_EXAMPLES: &str = "\
-Examples:
-  etwprof record --pid 4711 -o trace.etl --duration 10s
-  etwprof record -o trace.etl --waits -- app.exe --input big.xml
-  etwprof record --all -o trace.etl
-  etwprof record --name web.exe -o trace.etl --ring 500M --stop-when gc:200ms
-  etwprof convert trace.etl                 on this or any other system
-
-Targets and options are those of live profiling; options of tables and pictures
-have no effect. Without --whole-system the file has the events of the targets and
-what a profile of them needs.";
-
-/// Profiling live.
-#[derive(Debug, ClapArgs)]
-#[command(next_help_heading = "Live profiling (Windows)")]
-pub(crate) struct Live {
-    /// Profile the process with this id (repeatable)
-    #[arg(long, value_name = "N", value_parser = shared::number::<u32>, conflicts_with = "all")]
-    pub(crate) pid: Vec<u32>,
-
-    /// Profile the processes of this executable, including those that start later
-    #[arg(long, value_name = "EXE", value_parser = Matcher::parse, conflicts_with_all = ["all", "pid"])]
-    pub(crate) name: Option<Matcher>,
-
-    /// Profile all processes
-    #[arg(long)]
-    pub(crate) all: bool,
-
-    /// Also profile the processes that the targets start
-    #[arg(long)]
-    pub(crate) children: bool,
-
-    /// Stop after this time: 10, 1.5s, 200ms, 1m30s
-    #[arg(long, value_name = "TIME", value_parser = time::parse)]
-    pub(crate) duration: Option<Duration>,
-
-    /// Start after this time
-    #[arg(long, value_name = "TIME", value_parser = time::parse)]
-    pub(crate) delay: Option<Duration>,
-
-    /// Samples per second on each processor
-    #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = frequency)]
-    pub(crate) frequency: u32,
-
-    /// Also record when threads waited, and show their times and longest waits after the profile
-    ///
-    /// Records the context switches of all processes: 10 to 50 times the events, with as much more memory and a slower
-    /// machine. --metric blocked, ready or wall implies it.
-    #[arg(long)]
-    pub(crate) waits: bool,
-
-    /// Also record these counters, beside the samples and on their clock: System.Runtime, Memory, 'Processor(_Total)\*'
-    ///
-    /// A name is that of an object of Windows' performance counters, or of a provider of .NET counters (EventCounters), which
-    /// are read of each target. A backslash and a counter choose one of them: 'System.Runtime\gc-heap-size'.
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub(crate) counters: Vec<String>,
-
-    /// Time between two values of a counter
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time::parse)]
-    pub(crate) counters_every: Duration,
-
-    /// Also write the recording to this file, as it goes: an .etl that etwprof opens on any system
-    ///
-    /// It has the events of the targets and what a profile of them needs, in the end; until then FILE.part has the events
-    /// of all processes, and opens too if the recording is cut short.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record_to: Option<PathBuf>,
-
-    /// Keep the events of all processes in the recorded file
-    #[arg(long)]
-    pub(crate) whole_system: bool,
-
-    /// Compress the recorded file
-    #[arg(long)]
-    pub(crate) compress: bool,
-
-    /// Keep only the newest of the recorded file, about this much: 500M, 2G
-    ///
-    /// What later events are about is kept however old it is: processes, modules, compiled code. To record until something
-    /// happens, add --stop-when.
-    #[arg(long, value_name = "SIZE", value_parser = shared::size)]
-    pub(crate) ring: Option<u64>,
-
-    /// Stop when this happens: cpu:80%, gc:200ms, file:PATH, exit:NAME, counter:NAME>VALUE (repeatable)
-    ///
-    /// cpu: the targets use that much of all processors for a second. gc: threads of a target stand still that long for a
-    /// collection. file: the file is there. exit: a process of this name or id ends, be it a target or not. counter: a
-    /// counter, named as in --counters, is above (or, with <, below) a value.
-    #[arg(long, value_name = "CONDITION")]
-    pub(crate) stop_when: Vec<StopWhen>,
-
-    /// Exit with the exit code of the program
-    #[arg(long, requires = "run")]
-    pub(crate) forward_exit_code: bool,
-
-    /// Write every call, time and count of the recording to this file, for a bug report
-    #[arg(long, value_name = "FILE")]
-    pub(crate) diagnose: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) output: Output,
-
-    #[command(flatten)]
-    pub(crate) measure: Measure,
-
-    #[command(flatten)]
-    pub(crate) samples: Samples,
-
-    #[command(flatten)]
-    pub(crate) shaping: Shaping,
-
-    #[command(flatten)]
-    pub(crate) tree: Tree,
-
-    #[command(flatten)]
-    pub(crate) symbols: Symbols,
-
-    #[command(flatten)]
-    pub(crate) names: Names,
-
-    #[command(flatten)]
-    pub(crate) limits: Limits,
-
-    /// Run this program and profile it
-    ///
-    /// Without -o the result goes to stdout, and what the program prints to stdout goes to stderr.
-    #[arg(last = true, value_name = "COMMAND", help_heading = "Arguments", conflicts_with_all = ["all", "pid", "name"])]
-    pub(crate) run: Vec<OsString>,
-}
-
-fn frequency(text: &str) -> Result<u32, String> {
-    let range = 1..=8000;
-    let number = text.parse().ok().filter(|number| range.contains(number));
-    number.ok_or_else(|| format!("expected a number from {} to {}", range.start(), range.end()))
 }
 
 const SESSIONS_EXAMPLES: &str = "\
@@ -489,8 +351,8 @@ mod tests {
     #[test]
     fn what_follows_two_dashes_belongs_to_the_command() {
         let args = Args::parse_from(["etwprof", "--duration", "2s", "--", "app.exe", "--pid", "7"]);
-        assert_eq!(args.live.run, ["app.exe", "--pid", "7"]);
-        assert!(args.live.pid.is_empty());
+        assert_eq!(args.live.recording.run, ["app.exe", "--pid", "7"]);
+        assert!(args.live.recording.pid.is_empty());
     }
 
     #[test]

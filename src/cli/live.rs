@@ -35,7 +35,7 @@ pub(super) use sessions::run as sessions;
 mod elsewhere {
     use anyhow::{Result, bail};
 
-    use crate::cli::args::{Live, Sessions};
+    use crate::cli::args::{Live, Record, Sessions};
 
     pub(in crate::cli) fn run(_args: &Live, _quiet: bool) -> Result<()> {
         bail!(
@@ -43,7 +43,7 @@ mod elsewhere {
         )
     }
 
-    pub(in crate::cli) fn record(_args: &Live, _quiet: bool) -> Result<()> {
+    pub(in crate::cli) fn record(_args: &Record, _quiet: bool) -> Result<()> {
         bail!(
             "recording needs Windows; on this system `etwprof trim` and `etwprof convert` take recordings made there"
         )

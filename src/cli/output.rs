@@ -101,14 +101,11 @@ pub(super) fn write(
             served::print(&anstream::adapter::strip_bytes(&text).into_vec());
             return Ok(());
         }
-        if content == Content::Binary {
-            let mut out = BufWriter::new(io::stdout().lock());
-            write(&mut out)?;
-            return Ok(out.flush()?);
-        }
-        let mut out = BufWriter::new(anstream::stdout());
-        write(&mut out)?;
-        return Ok(out.flush()?);
+        let mut out: BufWriter<Box<dyn Write>> = BufWriter::new(match content {
+            Content::Binary => Box::new(io::stdout().lock()),
+            _ => Box::new(anstream::stdout()),
+        });
+        return write(&mut out).and_then(|()| out.flush()).context("cannot write to stdout");
     };
     let context = || format!("cannot write {}", path.display());
     // A pipe or device takes what it is given; only a plain file can be replaced.
@@ -133,7 +130,13 @@ pub(super) fn write_recording(
     write: impl FnOnce(&mut dyn writer::Output) -> io::Result<()>,
 ) -> Result<()> {
     let context = || format!("cannot write {}", path.display());
-    put_whole(path, |file, interrupt| write(&mut interrupt.guard(file))).with_context(context)
+    let written = put_whole(path, |file, interrupt| {
+        let whole = file.try_clone()?;
+        write(&mut interrupt.guard(file))?;
+        // Neither does a machine that loses its power find half of it under this name.
+        whole.sync_all()
+    });
+    written.with_context(context)
 }
 
 /// Writes a file in one go: see [`put_whole`].

@@ -37,7 +37,7 @@ pub(super) fn run(args: &args::Trim, quiet: bool) -> Result<()> {
 fn trimmed(args: &args::Trim, mut identities: Identities, quiet: bool) -> Result<Trimmed> {
     let to = args::Output { path: Some(args.output.clone()), format: None };
     if to.file().is_none() || args.output.exists() && !args.output.is_file() && !args.output.is_dir() {
-        bail!(Usage("-o: a recording is written to a file; name one".to_owned()));
+        bail!(Usage("-o: cannot write to stdout or a device; name a file: -o small.etl".to_owned()));
     }
     to.check(&args.files)?;
     let filter = args.filter()?;

@@ -16,7 +16,7 @@ use etwprof::guids::ETWPROF;
 use etwprof::report::counters::Row;
 use etwprof::session::{self, Feed, process};
 
-use crate::cli::args::{CounterLimit, Live, StopWhen};
+use crate::cli::args::{CounterLimit, Recording, StopWhen};
 use crate::cli::counters::performance::Rates;
 use crate::cli::usage::Usage;
 
@@ -39,7 +39,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Those of the flags, if there are any. Fails where Windows' counters cannot be read.
-    pub(super) fn new(args: &Live) -> Result<Option<Asked>> {
+    pub(super) fn new(args: &Recording) -> Result<Option<Asked>> {
         let limits: Vec<CounterLimit> = args
             .stop_when
             .iter()

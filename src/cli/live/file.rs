@@ -14,7 +14,7 @@ use etwprof::symbols::local_images::{self, Identified};
 use etwprof::trace::{Builder, Mapping, Module, ModuleId, ProcessId, Trace};
 use etwprof::trim::{Identities, is_fact};
 
-use crate::cli::args::Live;
+use crate::cli::args::RecordedFile;
 use crate::cli::usage::Usage;
 use crate::cli::{say, trim};
 
@@ -36,8 +36,8 @@ pub(super) struct Open {
 
 impl<'a> Destination<'a> {
     /// That of a file named by a flag. Fails where no recording can be written to.
-    pub(super) fn new(args: &Live, path: &'a Path, flag: &str) -> Result<Destination<'a>> {
-        let Live { ring, whole_system, compress, .. } = *args;
+    pub(super) fn new(args: &RecordedFile, path: &'a Path, flag: &str) -> Result<Destination<'a>> {
+        let RecordedFile { ring, whole_system, compress } = *args;
         let to = Destination { path, ring, whole_system, compress };
         if path.is_dir() {
             bail!(Usage(format!("{flag} {}: this is a folder; name a file in it", path.display())));

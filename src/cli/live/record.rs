@@ -12,6 +12,7 @@ use etwprof::profile::{Filter, FilteredBy, Measure, Measured};
 use etwprof::report::counters::Counters;
 use etwprof::report::format::Format;
 use etwprof::report::{self, count};
+use etwprof::session::process::Stdout;
 use etwprof::session::undo::{self, Undo};
 use etwprof::session::{self, Ending, Losses, ProfileFlag, Recorder, SessionError, Whose, console};
 use etwprof::symbols::local_images;
@@ -28,7 +29,7 @@ use super::status::StatusLine;
 use super::stop::Conditions;
 use super::targets::Targets;
 use super::words::{self, Share, Targeted};
-use crate::cli::args::Live;
+use crate::cli::args::{self, Live, Record, RecordedFile, Recording};
 use crate::cli::convert::View;
 use crate::cli::progress::Watch;
 use crate::cli::usage::Usage;
@@ -75,7 +76,7 @@ pub(in crate::cli) fn run(args: &Live, quiet: bool) -> Result<()> {
     }
     match result? {
         // Everything is written and nothing is left to undo.
-        Some(code) if args.forward_exit_code => std::process::exit(code),
+        Some(code) if args.recording.forward_exit_code => std::process::exit(code),
         _ => Ok(()),
     }
 }
@@ -100,20 +101,23 @@ fn left_behind(what: &Undo, why: &SessionError) {
 }
 
 /// `etwprof record`: a file and no profile.
-pub(in crate::cli) fn record(args: &Live, quiet: bool) -> Result<()> {
-    let Some(path) = args.output.file() else {
-        bail!(Usage("-o: a recording is written to a file; name one: -o trace.etl".to_owned()));
+pub(in crate::cli) fn record(args: &Record, quiet: bool) -> Result<()> {
+    let output = args::Output { path: Some(args.output.clone()), format: None };
+    let Some(path) = output.file() else {
+        bail!(Usage("-o: cannot write to stdout or a device; name a file: -o trace.etl".to_owned()));
     };
-    if args.record_to.is_some() {
-        bail!(Usage("--record-to: `record` writes to the file of -o; name one of them".to_owned()));
-    }
-    let to = Destination::new(args, path, "-o")?;
-    let measure = args.measure.checked()?;
-    let waits = args.waits || measure.what != Measured::Cpu;
-    let recorded = recorded(args, waits, &Filter::default(), Some(&to), true, quiet)?;
+    let to = Destination::new(&args.file, path, "-o")?;
+    let plan = Plan {
+        waits: args.waits,
+        filter: Filter::default(),
+        stdout: Stdout::Ours,
+        is_shown: false,
+        memory: None,
+    };
+    let recorded = recorded(&args.recording, plan, Some(&to), quiet)?;
     recorded.written?;
     match recorded.code {
-        Some(code) if args.forward_exit_code => std::process::exit(code),
+        Some(code) if args.recording.forward_exit_code => std::process::exit(code),
         _ => Ok(()),
     }
 }
@@ -121,13 +125,10 @@ pub(in crate::cli) fn record(args: &Live, quiet: bool) -> Result<()> {
 /// The file beside a profile.
 fn destination(args: &Live) -> Result<Option<Destination<'_>>> {
     if let Some(path) = &args.record_to {
-        return Destination::new(args, path, "--record-to").map(Some);
+        return Destination::new(&args.file, path, "--record-to").map(Some);
     }
-    let of_file = [
-        (args.whole_system, "--whole-system"),
-        (args.compress, "--compress"),
-        (args.ring.is_some(), "--ring"),
-    ];
+    let RecordedFile { whole_system, compress, ring } = args.file;
+    let of_file = [(whole_system, "--whole-system"), (compress, "--compress"), (ring.is_some(), "--ring")];
     match of_file.iter().find(|(is_given, _)| *is_given) {
         Some((_, flag)) => bail!(Usage(format!("{flag}: it is about the file of --record-to; name one"))),
         None => Ok(None),
@@ -159,8 +160,16 @@ fn profile(
 ) -> Result<Option<i32>> {
     let to = destination(args)?;
     let records_waits = args.waits || measure.what != Measured::Cpu;
+    let plan = Plan {
+        waits: records_waits,
+        filter,
+        // stdout has the result, unless that goes to a file.
+        stdout: if args.output.file().is_some() { Stdout::Ours } else { Stdout::Stderr },
+        is_shown: true,
+        memory: args.limits.max_memory,
+    };
     let Recorded { mut trace, filter, targets, line: _line, code, written } =
-        recorded(args, records_waits, &filter, to.as_ref(), false, quiet)?;
+        recorded(&args.recording, plan, to.as_ref(), quiet)?;
     let mut options = Options { measure, ..args.limits.options(filter, symbols, view.detail) };
     let has_waits = records_waits && found_waits(args, &trace, quiet);
     if !has_waits {
@@ -217,18 +226,26 @@ fn profile(
     written.map(|()| code)
 }
 
+/// What becomes of what is recorded.
+struct Plan {
+    /// Context switches are recorded.
+    waits: bool,
+    /// The samples that are wanted of the targets.
+    filter: Filter,
+    /// That of a program that is run.
+    stdout: Stdout,
+    /// It is shown; otherwise a file has it, and no sample is kept here.
+    is_shown: bool,
+    /// What samples may take.
+    memory: Option<u64>,
+}
+
 /// Records until it is time to stop, to a file as well if there is one.
-fn recorded(
-    args: &Live,
-    records_waits: bool,
-    filter: &Filter,
-    to: Option<&Destination<'_>>,
-    is_all: bool,
-    quiet: bool,
-) -> Result<Recorded> {
+fn recorded(args: &Recording, plan: Plan, to: Option<&Destination<'_>>, quiet: bool) -> Result<Recorded> {
+    let Plan { waits, filter, stdout, is_shown, memory } = plan;
     undo::on_failure(left_behind);
     console::listen(|| std::process::exit(INTERRUPTED)).map_err(|error| anyhow!(with_cure(&error)))?;
-    let mut targets = Targets::find(args, quiet)?;
+    let mut targets = Targets::find(args, stdout, quiet)?;
     if let Some(delay) = args.delay {
         targets.resume()?;
         wait(delay, &mut targets)?;
@@ -236,8 +253,7 @@ fn recorded(
     if console::asked_to_stop() {
         bail!("stopped before the recording began");
     }
-    let options =
-        session::Options { frequency: args.frequency, scope: targets.scope(), waits: records_waits };
+    let options = session::Options { frequency: args.frequency, scope: targets.scope(), waits };
     let counters = Asked::new(args)?;
     let file = to.map(Destination::open).transpose()?;
     let sights = Sights::default();
@@ -246,16 +262,16 @@ fn recorded(
         let mut builder = Builder::new(origin);
         match targets.only_pids() {
             // The file has the samples.
-            _ if is_all => builder.keep_only([]),
+            _ if !is_shown => builder.keep_only([]),
             // What a thread waited for may be a thread of any process.
-            _ if records_waits => builder.keep(BLOCKED.keep()),
+            _ if waits => builder.keep(BLOCKED.keep()),
             Some(pids) => builder.keep_only(pids),
             None => {}
         }
         if filter.include_idle {
             builder.keep_idle();
         }
-        if let Some(memory) = args.limits.max_memory {
+        if let Some(memory) = memory {
             builder.hold(memory);
         }
         let tee = match file {

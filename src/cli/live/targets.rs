@@ -11,7 +11,7 @@ use etwprof::session::undo::Guard;
 use etwprof::session::{SampleCounts, Scope};
 
 use super::cures::with_cure;
-use crate::cli::args::Live;
+use crate::cli::args::Recording;
 use crate::cli::say;
 use crate::cli::usage::{self, Usage};
 
@@ -45,12 +45,10 @@ enum Which {
 const LOOK: Duration = Duration::from_millis(500);
 
 impl Targets {
-    /// The targets that the flags name. A program is started, but does not run yet.
-    pub(super) fn find(args: &Live, quiet: bool) -> Result<Targets> {
+    /// The targets that the flags name. A program is started, with this stdout, but does not run yet.
+    pub(super) fn find(args: &Recording, stdout: Stdout, quiet: bool) -> Result<Targets> {
         let mut watched = BTreeMap::new();
         let which = if let [program, arguments @ ..] = args.run.as_slice() {
-            // stdout has the result, unless that goes to a file.
-            let stdout = if args.output.file().is_some() { Stdout::Ours } else { Stdout::Stderr };
             let (guard, child) = process::spawn_suspended(program, arguments, stdout)
                 .map_err(|error| usage::cannot("start", program.as_ref(), &error))?;
             watched.extend(process::watch(child.id()).map(|watch| (child.id(), watch)));
