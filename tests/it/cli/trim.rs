@@ -212,6 +212,22 @@ fn disk_io_of_a_program_stays() {
     assert_eq!(by_name(disk(&part)), by_name(disk(&whole)));
 }
 
+/// Windows and PerfView compress with the same method; a file is no more than a tenth larger than theirs.
+#[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
+fn a_compressed_file_is_as_small_as_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.etl");
+    let files =
+        ["perfview/net.4.5.2.x64.etl", "msbuild/PerfViewData.etl", "dotnet-performance/tmp0qw4cn.tmp.etl"];
+    for file in files {
+        let whole = data::file(&format!("etl/{file}"));
+        let done = trim(&[whole.as_os_str(), "-o".as_ref(), copy.as_os_str()]);
+        assert!(number(&done, "/bytes_out") * 10 <= number(&done, "/bytes_in") * 11, "{file}: {done}");
+        assert!(etwprof::etl::Recording::open(&[&copy]).unwrap().files()[0].header().is_compressed());
+    }
+}
+
 #[test]
 #[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
 fn a_diagsession_becomes_one_file() {
