@@ -8,6 +8,7 @@
 mod synth;
 
 use std::hint::black_box;
+use std::io::Cursor;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use etwprof::analysis;
+use etwprof::etl::writer::{self, KeepAll, Output};
 use etwprof::etl::{Recording, xpress};
 use etwprof::event::Event;
 use etwprof::events::decode;
@@ -197,6 +199,25 @@ fn compression(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// A recording written again, as it is and compressed: by one thread, into memory that is there.
+fn writing(criterion: &mut Criterion) {
+    let bytes = busy(4);
+    let mut group = criterion.benchmark_group("writer");
+    group.sample_size(10).throughput(Throughput::Bytes(bytes.len() as u64));
+    let mut out = Cursor::new(Vec::with_capacity(2 * bytes.len()));
+    let recording = Recording::from_bytes("busy.etl", bytes).unwrap();
+    for (name, compress) in [("copy", false), ("compress", true)] {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                out.clear().unwrap();
+                let one = NonZeroUsize::MIN;
+                writer::copy(&recording, &KeepAll, compress, one, &mut |_| {}, &mut out).unwrap().value.bytes
+            });
+        });
+    }
+    group.finish();
+}
+
 fn real(criterion: &mut Criterion) {
     let Some(data) = std::env::var_os("ETWPROF_TEST_DATA").map(PathBuf::from).filter(|data| data.is_dir())
     else {
@@ -214,5 +235,5 @@ fn real(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, compression, synthetic, live, real);
+criterion_group!(benches, compression, synthetic, live, writing, real);
 criterion_main!(benches);
