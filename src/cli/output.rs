@@ -130,13 +130,7 @@ pub(super) fn write_recording(
     write: impl FnOnce(&mut dyn writer::Output) -> io::Result<()>,
 ) -> Result<()> {
     let context = || format!("cannot write {}", path.display());
-    let written = put_whole(path, |file, interrupt| {
-        let whole = file.try_clone()?;
-        write(&mut interrupt.guard(file))?;
-        // Neither does a machine that loses its power find half of it under this name.
-        whole.sync_all()
-    });
-    written.with_context(context)
+    put_whole(path, |file, interrupt| write(&mut interrupt.guard(file))).with_context(context)
 }
 
 /// Writes a file in one go: see [`put_whole`].
