@@ -135,6 +135,23 @@ pub struct ExtendedItems<'a> {
 }
 
 impl ExtendedItems<'_> {
+    /// Items, each a type and data, as they lie in a file. What is longer than any record can be is cut by whoever reads it.
+    pub(crate) fn lay(items: &[(u16, &[u8])]) -> Vec<u8> {
+        let field = |size: usize| u16::try_from(size).unwrap_or(u16::MAX).to_le_bytes();
+        let mut laid = Vec::new();
+        for (index, (kind, data)) in items.iter().enumerate() {
+            let size = (8 + data.len()).next_multiple_of(8);
+            let end = laid.len() + size;
+            laid.extend_from_slice(&field(size));
+            laid.extend_from_slice(&kind.to_le_bytes());
+            laid.extend_from_slice(&u16::from(index + 1 < items.len()).to_le_bytes());
+            laid.extend_from_slice(&field(data.len()));
+            laid.extend_from_slice(data);
+            laid.resize(end, 0);
+        }
+        laid
+    }
+
     /// A stack of 32-bit addresses.
     pub const STACK32: u16 = 5;
     /// A stack of 64-bit addresses; WOW64 processes have it too.

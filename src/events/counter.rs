@@ -5,7 +5,7 @@
 //! only one), and `Value` (an IEEE number of 8 bytes).
 
 use crate::bytes::Utf16;
-use crate::event::{Event, Kind};
+use crate::event::Event;
 
 use super::self_describing::{self, DOUBLE, HAS_OUT_TYPE, PID, UINT32, UNICODE_STRING};
 
@@ -36,21 +36,17 @@ impl CounterValue<'_> {
     }
 }
 
-/// Decodes the event; the outer `None` if its payload is too short, the inner `None` for another event.
-pub(super) fn decode<'a>(event: &Event<'a>) -> Option<Option<CounterValue<'a>>> {
-    if event.kind != Kind::Manifest(0) || event.tracelogging_name().as_deref() != Some(NAME) {
-        return Some(None);
-    }
+/// Decodes the event; `None` if its payload is too short.
+pub(super) fn decode<'a>(event: &Event<'a>) -> Option<CounterValue<'a>> {
     let mut r = event.reader();
-    let value = CounterValue {
+    Some(CounterValue {
         pid: r.u32()?,
         object: r.utf16(),
         instance: r.utf16(),
         counter: r.utf16(),
         unit: r.utf16(),
         bits: r.u64()?,
-    };
-    Some(Some(value))
+    })
 }
 
 /// The payload of an event.

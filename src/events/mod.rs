@@ -54,9 +54,10 @@ pub fn decode<'a>(event: &Event<'a>) -> Result<Decoded<'a>, Malformed> {
             JSCRIPT => {
                 Ok(javascript::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::JavaScript))
             }
-            ETWPROF => match counter::decode(event).ok_or(Malformed)? {
-                Some(value) => Ok(Decoded::Counter(value)),
-                None => Ok(trimmed::decode(event).ok_or(Malformed)?.map_or(Decoded::Other, Decoded::Trimmed)),
+            ETWPROF if event.kind == Kind::Manifest(0) => match event.tracelogging_name().as_deref() {
+                Some(counter::NAME) => counter::decode(event).map(Decoded::Counter).ok_or(Malformed),
+                Some(trimmed::NAME) => trimmed::decode(event).map(Decoded::Trimmed).ok_or(Malformed),
+                _ => Ok(Decoded::Other),
             },
             _ => Ok(Decoded::Other),
         },

@@ -29,21 +29,14 @@ pub(super) fn items(event: &str, fields: &[(&str, &[u8])]) -> Vec<u8> {
         push_text(&mut schema, name);
         schema.extend_from_slice(kind);
     }
-    let mut items = Vec::new();
-    let all = [(ExtendedItems::TRACELOGGING_SCHEMA, schema), (ExtendedItems::PROVIDER_TRAITS, traits)];
-    for (kind, mut data) in all {
-        let length = data.len() as u16;
-        data.splice(..2, length.to_le_bytes());
-        let size = (8 + data.len()).next_multiple_of(8);
-        let follows = u16::from(kind == ExtendedItems::TRACELOGGING_SCHEMA);
-        let end = items.len() + size;
-        for field in [size as u16, kind, follows, length] {
-            items.extend_from_slice(&field.to_le_bytes());
-        }
-        items.extend_from_slice(&data);
-        items.resize(end, 0);
+    for data in [&mut schema, &mut traits] {
+        let size = data.len() as u16;
+        data.splice(..2, size.to_le_bytes());
     }
-    items
+    ExtendedItems::lay(&[
+        (ExtendedItems::TRACELOGGING_SCHEMA, &schema),
+        (ExtendedItems::PROVIDER_TRAITS, &traits),
+    ])
 }
 
 fn push_text(to: &mut Vec<u8>, text: &str) {

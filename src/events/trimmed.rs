@@ -6,7 +6,7 @@
 //! `ProcessIds` (a `u16`, how many there are, and so many `u32`; none where all are kept).
 
 use crate::clock::Ticks;
-use crate::event::{Event, Kind};
+use crate::event::Event;
 
 use super::self_describing::{self, ARRAY, BOOL32, HAS_OUT_TYPE, INT64, PID, UINT32};
 
@@ -73,18 +73,15 @@ impl TrimmedEvent<'_> {
     }
 }
 
-/// Decodes the event; the outer `None` if its payload is too short, the inner `None` for another event.
-pub(super) fn decode<'a>(event: &Event<'a>) -> Option<Option<TrimmedEvent<'a>>> {
-    if event.kind != Kind::Manifest(0) || event.tracelogging_name().as_deref() != Some(NAME) {
-        return Some(None);
-    }
+/// Decodes the event; `None` if its payload is too short.
+pub(super) fn decode<'a>(event: &Event<'a>) -> Option<TrimmedEvent<'a>> {
     let mut r = event.reader();
     let some_providers = r.u32()? == 0;
     let open = |moment: u64| (moment != 0).then_some(Ticks(moment.cast_signed()));
     let (from, to) = (open(r.u64()?), open(r.u64()?));
     let count = usize::from(r.u16()?);
     let pids = r.take(4 * count)?;
-    Some(Some(TrimmedEvent { from, to, some_providers, pids }))
+    Some(TrimmedEvent { from, to, some_providers, pids })
 }
 
 /// The payload of an event. Of more processes than it has room for, it has the first.

@@ -232,11 +232,9 @@ impl Filter {
 
     /// Its time, on the clock of `trace`, as far as that was trimmed to it.
     pub fn period(&self, trace: &Trace) -> Range<Ticks> {
-        let trimmed = trace.trimmed.as_ref().filter(|_| !self.beside);
-        let (from, to) = trimmed.map_or((None, None), |trimmed| (trimmed.from, trimmed.to));
-        let from = self.from.map(|moment| moment.at(trace)).max(from).unwrap_or(Ticks(i64::MIN));
-        let to = self.to.map(|moment| moment.at(trace)).into_iter().chain(to).min();
-        from..to.unwrap_or(Ticks(i64::MAX))
+        let kept = if self.beside { Ticks(i64::MIN)..Ticks(i64::MAX) } else { trace.period() };
+        let from = self.from.map_or(kept.start, |from| from.at(trace).max(kept.start));
+        from..self.to.map_or(kept.end, |to| to.at(trace).min(kept.end))
     }
 
     /// The DPCs and interrupts that end in its time, on its processors. Whose threads they interrupt does not matter.

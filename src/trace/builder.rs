@@ -20,7 +20,7 @@ use crate::sink::{Inventory, Sink};
 
 use super::Trace;
 use super::accounting::Lost;
-use super::awaiting::{Awaiting, Fact, Keep, Owner};
+use super::awaiting::{Fact, Keep};
 use super::chosen::{AllocatedType, ChosenEvent, EventSet};
 use super::code::Collector;
 use super::counters;
@@ -36,8 +36,9 @@ use super::lifetimes::EARLY_SECONDS;
 use super::mappings::Mappings;
 use super::merging::{Merger, Merging};
 use super::paths::Paths;
-use super::processes::{Process, ProcessId, Processes, ThreadId, Threads};
-use super::sample::{ANY_PROCESSOR, Context, Runner, RunnerId, Sample, Stack, StackId};
+use super::processes::{Process, ProcessId, Processes, Threads};
+use super::resolver::Resolver;
+use super::sample::{ANY_PROCESSOR, Context, Runner, RunnerId, Sample, StackId};
 use super::texts::Texts;
 
 /// Takes events in order of time and makes a [`Trace`] of them.
@@ -567,52 +568,6 @@ impl Builder {
             kernel: self.kernel,
             kernel_only,
         }
-    }
-}
-
-/// What says, in the end, whose an event is.
-struct Resolver<'a> {
-    join: &'a mut Join,
-    threads: &'a Threads,
-    processes: &'a mut Processes,
-    pointer: Pointer,
-}
-
-impl Resolver<'_> {
-    /// The id of its process, whose event it is, and its stack; `None` if nobody wants its process.
-    fn resolve<F: Owner>(&mut self, raw: &Awaiting<F>) -> Option<(u32, Runner, Stack)> {
-        let tid = raw.fact.tid();
-        let (thread, of_thread) = self.thread(tid, raw.time);
-        let pid = pid_of(raw, of_thread);
-        if self.join.is_unwanted(pid) {
-            return None;
-        }
-        let process = self.processes.at(pid, raw.time);
-        let kernel = self.join.kernel_stack(raw, self.pointer);
-        let stack = Stack { kernel, user: self.join.resolved(raw.user) };
-        Some((pid, Runner { process, tid, thread }, stack))
-    }
-
-    /// A thread that is only named.
-    fn runner(&mut self, tid: u32, time: Ticks) -> Runner {
-        let (thread, pid) = self.thread(tid, time);
-        let pid = if tid == 0 { 0 } else { pid.unwrap_or(NO_ID) };
-        Runner { process: self.processes.at(pid, time), tid, thread }
-    }
-
-    /// The thread with an id, and the id of its process. The idle threads are nobody.
-    fn thread(&self, tid: u32, time: Ticks) -> (Option<ThreadId>, Option<u32>) {
-        let thread = if tid == 0 { None } else { self.threads.at(tid, time) };
-        (thread, thread.and_then(|thread| self.threads.pid(thread)))
-    }
-}
-
-/// The process that the stack names; else that of the thread; the idle thread is of process 0.
-fn pid_of<F: Owner>(raw: &Awaiting<F>, of_thread: Option<u32>) -> u32 {
-    match raw.pid {
-        NO_ID if raw.fact.tid() == 0 => 0,
-        NO_ID => of_thread.unwrap_or(NO_ID),
-        pid => pid,
     }
 }
 

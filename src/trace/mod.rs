@@ -30,6 +30,7 @@ mod paths;
 mod pieces;
 mod processes;
 mod recent;
+mod resolver;
 mod sample;
 mod slots;
 mod space;
@@ -39,6 +40,7 @@ mod threading;
 pub mod waits;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 
@@ -197,6 +199,12 @@ impl Trace {
             return true;
         };
         self.process(process).is_some_and(|process| trimmed.has(process.pid))
+    }
+
+    /// The time that the recording was trimmed to; all, if it was not.
+    pub fn period(&self) -> Range<Ticks> {
+        let (from, to) = self.trimmed.as_ref().map_or((None, None), |trimmed| (trimmed.from, trimmed.to));
+        from.unwrap_or(Ticks(i64::MIN))..to.unwrap_or(Ticks(i64::MAX))
     }
 
     /// True where only some processes were kept: what processors did meanwhile is not known.

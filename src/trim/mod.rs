@@ -44,6 +44,7 @@ use crate::winpath::file_name;
 use owners::Owners;
 use pseudonyms::Pseudonyms;
 use survey::{Noted, Survey};
+use switches::Side;
 
 /// What is wanted of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,8 +107,8 @@ const UNKNOWN: usize = 8;
 #[derive(Debug)]
 pub struct Trim {
     choice: Choice,
-    /// What is left, of what an earlier trim had left.
-    trimmed: Trimmed,
+    /// What is left, of what an earlier trim had left; `None` for everything.
+    trimmed: Option<Trimmed>,
     owners: Owners,
     noted: Noted,
     /// What stands in the place of names, if they are replaced.
@@ -144,14 +145,8 @@ impl Trim {
         progress: &mut dyn FnMut(u64),
     ) -> Trim {
         let owners = Owners::new(trace, choice.processes.as_deref());
-        let trim = Trim {
-            trimmed: choice.trimmed(trace),
-            choice,
-            owners,
-            noted: Noted::default(),
-            pseudonyms: None,
-            identities: Identities::default(),
-        };
+        let trimmed = (!choice.is_all()).then(|| choice.trimmed(trace));
+        let trim = Trim { choice, trimmed, owners, ..Trim::all() };
         if trim.choice.is_all() {
             return trim;
         }
@@ -165,7 +160,7 @@ impl Trim {
     pub fn all() -> Trim {
         Trim {
             choice: Choice::default(),
-            trimmed: Trimmed::default(),
+            trimmed: None,
             owners: Owners::all(),
             noted: Noted::default(),
             pseudonyms: None,
@@ -188,7 +183,7 @@ impl Trim {
     }
 
     fn is_in_time(&self, time: Ticks) -> bool {
-        self.choice.from.is_none_or(|from| from <= time) && self.choice.to.is_none_or(|to| time < to)
+        matches!(self.side(time), Side::Inside)
     }
 
     /// True for an event of the wanted providers.
@@ -388,7 +383,7 @@ impl Keep for Trim {
     }
 
     fn opening(&self, header: &Event<'_>) -> Option<Vec<u8>> {
-        let (items, payload) = (trimmed::items(), trimmed::payload(&self.trimmed));
+        let (items, payload) = (trimmed::items(), trimmed::payload(self.trimmed.as_ref()?));
         let event = Event {
             provider: ETWPROF,
             kind: Kind::Manifest(0),
@@ -400,7 +395,7 @@ impl Keep for Trim {
             payload: &payload,
             ..*header
         };
-        if self.choice.is_all() { None } else { writer::record_of(&event) }
+        writer::record_of(&event)
     }
 
     fn rewrites(&self) -> bool {

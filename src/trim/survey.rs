@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::clock::Ticks;
 use crate::etl::digest::{BufferAt, Digester, InOrder, Record, RecordAt};
-use crate::event::NO_ID;
+use crate::event::{Event, NO_ID};
 use crate::events::kernel::{Kernel, StackWalk};
 use crate::events::{Decoded, decode};
 use crate::guids::{DISK_IO, IMAGE_ID, PAGE_FAULT, STACK_WALK, THREAD, group_task};
@@ -104,18 +104,17 @@ impl<'t> Survey<'t> {
         }
     }
 
-    fn kernel(&mut self, kernel: &Kernel<'_>, record: &RecordAt<'_>) {
-        let event = record.event();
+    fn kernel(&mut self, kernel: &Kernel<'_>, event: &Event<'_>) {
         let (trim, time) = (self.trim, event.time);
         let is_thread = |tid| trim.owners.is_thread(tid, time);
         match kernel {
             Kernel::ContextSwitch(switch) => {
-                self.switches.switch(trim, &mut self.noted, switch, &event);
-                if trim.is_wanted(&event) {
+                self.switches.switch(trim, &mut self.noted, switch, event);
+                if trim.is_wanted(event) {
                     let first = self.noted.watched.map_or(time, |(first, _)| first);
                     self.noted.watched = Some((first, time));
                 }
-                if trim.kernel(kernel, &event).1 {
+                if trim.kernel(kernel, event).1 {
                     let partners =
                         [switch.new_tid, switch.old_tid].into_iter().filter(|tid| !is_thread(*tid));
                     self.noted.partner_threads.extend(partners);
@@ -125,8 +124,8 @@ impl<'t> Survey<'t> {
                 }
             }
             Kernel::ReadyThread(ready) => {
-                self.switches.readied(trim, &mut self.noted, ready, &event);
-                if trim.kernel(kernel, &event).1 {
+                self.switches.readied(trim, &mut self.noted, ready, event);
+                if trim.kernel(kernel, event).1 {
                     let known =
                         [ready.tid, event.tid].into_iter().filter(|tid| *tid != NO_ID && !is_thread(*tid));
                     self.noted.partner_threads.extend(known);
@@ -145,20 +144,20 @@ impl<'t> Survey<'t> {
                 self.noted.images.insert(time);
             }
             // With providers, stacks go by the events that are kept.
-            Kernel::Sample(sample) if trim.kernel(kernel, &event).1 => {
+            Kernel::Sample(sample) if trim.kernel(kernel, event).1 => {
                 self.keep(time, sample.tid);
             }
-            Kernel::CounterSample(sample) if trim.kernel(kernel, &event).1 => {
+            Kernel::CounterSample(sample) if trim.kernel(kernel, event).1 => {
                 self.keep(time, sample.tid);
             }
-            Kernel::PageFault(fault) if trim.kernel(kernel, &event).1 => {
+            Kernel::PageFault(fault) if trim.kernel(kernel, event).1 => {
                 self.noted.files.extend(fault.read.map(|read| read.file));
                 if !trim.choice.providers.is_empty() {
                     self.keep(time, fault.tid.unwrap_or(event.tid));
                 }
             }
             Kernel::DiskIoInit(init) => {
-                if trim.kernel(kernel, &event).1 {
+                if trim.kernel(kernel, event).1 {
                     self.requests.insert(init.irp);
                 } else {
                     self.requests.remove(&init.irp);
@@ -168,7 +167,7 @@ impl<'t> Survey<'t> {
                 // Where neither the event nor its head names the thread, the request does.
                 let requested = self.requests.remove(&io.irp);
                 let tid = io.tid.into_iter().chain([event.tid]).find(|tid| *tid != NO_ID);
-                if tid.map_or(requested, is_thread) && trim.is_wanted(&event) {
+                if tid.map_or(requested, is_thread) && trim.is_wanted(event) {
                     self.noted.disk.insert((time, io.irp));
                     self.noted.files.extend(io.file);
                 }
@@ -233,7 +232,7 @@ impl InOrder<Trim> for Survey<'_> {
         let event = record.event();
         let decoded = decode(&event);
         if let Ok(Decoded::Kernel(kernel)) = &decoded {
-            self.kernel(kernel, record);
+            self.kernel(kernel, &event);
         }
         // Those that name their threads in the payload are kept by now.
         let is_named = matches!(

@@ -52,15 +52,15 @@ struct Readied {
     keys: Vec<u64>,
 }
 
-/// Where a moment is.
-enum Side {
+/// Where a moment is, beside the wanted time.
+pub(super) enum Side {
     Before,
     Inside,
     After,
 }
 
 impl Trim {
-    fn side(&self, time: Ticks) -> Side {
+    pub(super) fn side(&self, time: Ticks) -> Side {
         match (self.choice.from, self.choice.to) {
             (Some(from), _) if time < from => Side::Before,
             (_, Some(to)) if to <= time => Side::After,

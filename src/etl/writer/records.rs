@@ -1,7 +1,7 @@
 //! Records made of fields: a header of each kind that a writer needs, and the events that make a trace portable.
 
 use crate::debug_id::DebugId;
-use crate::event::{Pointer, Ticks};
+use crate::event::{ExtendedItems, Pointer, Ticks};
 use crate::guid::Guid;
 use crate::guids::{IMAGE_ID, SYS_CONFIG};
 
@@ -176,19 +176,7 @@ pub struct Manifest {
 impl Manifest {
     /// The record with these extended items, each a type and data, and this payload; CPU times are 0.
     pub fn record(&self, items: &[(u16, &[u8])], payload: &[u8]) -> Vec<u8> {
-        let mut extended = Vec::new();
-        for (index, (kind, data)) in items.iter().enumerate() {
-            let size = (8 + data.len()).next_multiple_of(8);
-            let follows = u16::from(index + 1 < items.len());
-            let end = extended.len() + size;
-            extended.extend_from_slice(&size_field(size));
-            extended.extend_from_slice(&kind.to_le_bytes());
-            extended.extend_from_slice(&follows.to_le_bytes());
-            extended.extend_from_slice(&size_field(data.len()));
-            extended.extend_from_slice(data);
-            extended.resize(end, 0);
-        }
-        self.record_with(&extended, payload)
+        self.record_with(&ExtendedItems::lay(items), payload)
     }
 
     /// The same with items as they lie in a file.

@@ -21,14 +21,14 @@ pub(super) fn waits(trace: &Trace) -> Option<Waits> {
     let switches = &trace.kept.switches;
     let window = (switches.first()?.time, switches.last()?.time);
     let mut builder = Builder::new(trace, window);
-    let mut is_whole = builder.whole.0 <= window.0;
+    let mut is_whole = builder.whole.start <= window.0;
     let mut readied = (0..).zip(&trace.kept.readied).peekable();
     for (index, switch) in (0..).zip(switches) {
         // At one tick of a coarse clock a thread is made ready before it is given a processor.
         while let Some((index, event)) = readied.next_if(|(_, event)| event.time <= switch.time) {
             builder.readied(index, event);
         }
-        if !is_whole && builder.whole.0 <= switch.time {
+        if !is_whole && builder.whole.start <= switch.time {
             is_whole = true;
             builder.forget_processors();
         }
@@ -210,7 +210,7 @@ struct Builder<'a> {
     on_its_way: i64,
     /// The time of which every switch is there: of that before and after it, a trim keeps the last and the first of each
     /// thread.
-    whole: Range,
+    whole: std::ops::Range<Ticks>,
     contradictions: u64,
 }
 
@@ -224,7 +224,7 @@ impl<'a> Builder<'a> {
             processors: Vec::new(),
             gaps: Gaps::new(trace, window),
             on_its_way: trace.clock.ticks(ON_ITS_WAY_SECONDS),
-            whole: whole(trace),
+            whole: trace.period(),
             contradictions: 0,
         };
         let mut processes: FxHashMap<u32, Vec<ProcessId>> = FxHashMap::default();
@@ -285,12 +285,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A switch does not fit what came before it.
-    fn contradict(&mut self, time: Ticks) {
-        let (from, to) = self.whole;
-        self.contradictions += u64::from((from..to).contains(&time));
-    }
-
     fn switch(&mut self, index: u32, switch: &Stacked<ContextSwitch>) {
         let (time, number) = (switch.time, switch.processor);
         let old = switch.other.and_then(|id| self.row(self.trace.runner(id)));
@@ -329,7 +323,7 @@ impl<'a> Builder<'a> {
         };
         processor.ran.push((time, who));
         if believed.is_some_and(|believed| believed != old) {
-            self.contradict(time);
+            self.contradictions += u64::from(self.whole.contains(&time));
             // Whoever was believed to run there went at some time since.
             if let Some(ran) = believed.flatten() {
                 lose(&mut self.rows, ran, number, time, &[]);
@@ -381,13 +375,10 @@ impl<'a> Builder<'a> {
     /// A thread is given a processor.
     fn come(&mut self, row: u32, index: u32, switch: &Stacked<ContextSwitch>) {
         let has_ready_events = !self.trace.kept.readied.is_empty();
-        let time = switch.time;
-        let is_running = |row: &Row| row.now.state == State::Running;
-        if self.rows.get(row as usize).is_some_and(is_running) {
-            self.contradict(time);
-        }
         let Some(row) = self.rows.get_mut(row as usize) else { return };
+        let time = switch.time;
         if row.now.state == State::Running {
+            self.contradictions += u64::from(self.whole.contains(&time));
             row.push(State::Unknown, row.now.since, time);
             row.open = row.times.spans.len();
         } else {
@@ -469,12 +460,6 @@ impl<'a> Builder<'a> {
             processors: self.processors.into_iter().map(|processor| processor.ran).collect(),
         }
     }
-}
-
-/// The time that a trace was trimmed to.
-fn whole(trace: &Trace) -> Range {
-    let (from, to) = trace.trimmed.as_ref().map_or((None, None), |trimmed| (trimmed.from, trimmed.to));
-    (from.unwrap_or(Ticks(i64::MIN)), to.unwrap_or(Ticks(i64::MAX)))
 }
 
 /// What tells threads apart: the thread, or the id of one that the trace does not know.
