@@ -177,14 +177,16 @@ impl Drop for Feed {
     }
 }
 
-/// The thread that puts the events in order and gives them to a [`Sink`].
+/// The thread that puts the events in order and gives them to a [`Sink`]. A drop ends it: it does not outlive its program's
+/// main thread, in the middle of whatever it does.
 #[derive(Debug)]
 pub struct Pipeline<S> {
     /// `None` is the end, whatever feeds are still there.
     feeds: Sender<Option<Batch>>,
     empty: Receiver<Batch>,
     counters: Arc<Counters>,
-    thread: JoinHandle<Drained<S>>,
+    /// `None` when it has been waited for.
+    thread: Option<JoinHandle<Drained<S>>>,
 }
 
 /// A sink that has everything.
@@ -211,7 +213,7 @@ impl<S: Sink> Pipeline<S> {
             window.finish(&mut |event| sink.event(event));
             Drained { sink, late: window.late() }
         })?;
-        Ok(Pipeline { feeds, empty, counters: Arc::default(), thread })
+        Ok(Pipeline { feeds, empty, counters: Arc::default(), thread: Some(thread) })
     }
 
     /// An end for a session's callback.
@@ -239,14 +241,27 @@ impl<S: Sink> Pipeline<S> {
 
     /// True if the thread has ended before its time: the sink panicked.
     pub fn has_failed(&self) -> bool {
-        self.thread.is_finished()
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
     /// Waits until the sink has everything that feeds have handed on. `None` if the sink panicked.
-    pub fn finish(self) -> Option<Drained<S>> {
+    pub fn finish(mut self) -> Option<Drained<S>> {
+        self.end()
+    }
+}
+
+impl<S> Pipeline<S> {
+    fn end(&mut self) -> Option<Drained<S>> {
+        let thread = self.thread.take()?;
         // Where this fails the thread has ended already.
         let _ = self.feeds.send(None);
-        self.thread.join().ok()
+        thread.join().ok()
+    }
+}
+
+impl<S> Drop for Pipeline<S> {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -367,6 +382,19 @@ mod tests {
             again += u32::from(feed.batch.capacity() > 0);
         }
         assert!(again > 5, "{again} of 10");
+    }
+
+    #[test]
+    fn a_drop_ends_the_thread() {
+        let taken = Arc::new(AtomicU64::new(0));
+        let pipeline = Pipeline::start(Counts(taken.clone()), 1).unwrap();
+        // This feed is still there.
+        let mut feed = pipeline.feed();
+        (0..1_000).for_each(|time| feed.event(&event(time)));
+        feed.flush();
+        drop(pipeline);
+        assert_eq!(Arc::strong_count(&taken), 1, "the sink is gone");
+        assert_eq!(taken.load(Relaxed), 1_000);
     }
 
     struct Panics;

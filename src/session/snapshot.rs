@@ -32,8 +32,8 @@ pub(super) fn take(now: impl Fn() -> Ticks) -> Inventory {
     for process::Entry { pid, parent, name } in process::all() {
         // The idle process has no name that anybody would know.
         if pid != 0 {
-            let process = look_into(pid, &mut inventory);
-            inventory.processes.push(Running { parent, name, ..process });
+            let process = look_into(pid, parent, &mut inventory);
+            inventory.processes.push(Running { name, ..process });
         }
     }
     inventory.threads = process::threads();
@@ -49,7 +49,7 @@ pub(super) fn take(now: impl Fn() -> Ticks) -> Inventory {
 }
 
 /// Adds a process's modules to the inventory, and gives what its handle says.
-fn look_into(pid: u32, inventory: &mut Inventory) -> Running {
+fn look_into(pid: u32, parent: u32, inventory: &mut Inventory) -> Running {
     let open = |rights| {
         // SAFETY: no pointers.
         let handle = unsafe { OpenProcess(rights, 0, pid) };
@@ -62,13 +62,17 @@ fn look_into(pid: u32, inventory: &mut Inventory) -> Running {
     let wow64 = process.is_some_and(is_wow64);
     match handle {
         Some(handle) => {
-            let modules = modules(pid, handle, wow64).unwrap_or_else(|| mapped_images(pid, handle));
-            inventory.modules.extend(modules);
+            let modules = modules(pid, handle, wow64);
+            // Ours was started suspended. Any other without a list is only now beginning, or ending, and asking for its
+            // memory then never returns under Wine.
+            let is_ours = parent == std::process::id();
+            let modules = modules.or_else(|| is_ours.then(|| mapped_images(pid, handle)));
+            inventory.modules.extend(modules.unwrap_or_default());
         }
         None => inventory.closed += 1,
     }
     let created = process.and_then(process::start_time).and_then(|time| i64::try_from(time).ok());
-    Running { pid, parent: 0, name: String::new(), created, wow64 }
+    Running { pid, parent, name: String::new(), created, wow64 }
 }
 
 fn is_wow64(process: &Owned) -> bool {

@@ -83,7 +83,7 @@ class Run:
     def clean(self, interval=10000):
         """Nothing is left: no session, and the interval is what it was."""
         last = self.calls[-1] if self.calls else {}
-        expect(last.get("call") == "exit", "the program ended without its last words: " + self.err)
+        expect(last.get("call") == "exit", f"the program ended without its last words: exit code {self.code}, last calls {self.calls[-4:]}: {self.err}")
         expect(last["left"] == [], f"left running: {last['left']}")
         expect(last["interval"] == interval, f"interval left at {last['interval']}")
         return self
