@@ -3,7 +3,8 @@
 //! A recording says it in its headers ([`Recording::origin`](crate::etl::Recording::origin)), a live session asks the
 //! system. Whoever takes the events needs no more of either.
 
-use crate::clock::{Clock, Ticks};
+use crate::bytes::Reader;
+use crate::clock::{Change, Clock, Ticks, Zone};
 use crate::event::Pointer;
 
 /// Where events come from.
@@ -13,6 +14,8 @@ pub struct Origin {
     pub clock: Clock,
     /// The machine that writes them, as far as it is known before the first event.
     pub machine: Machine,
+    /// What else the header of its files says of it.
+    pub platform: Platform,
     /// Which of its addresses are the kernel's.
     pub kernel: KernelSpace,
     /// The sampling interval in force at the first event, in 100 ns; `None` where only the events say.
@@ -42,6 +45,7 @@ impl Origin {
         Origin {
             clock,
             machine,
+            platform: Platform::default(),
             kernel: KernelSpace::default(),
             interval: None,
             windows: String::new(),
@@ -67,6 +71,49 @@ pub struct Machine {
     pub architecture: Option<u16>,
     /// The machine's name; empty where it is not known.
     pub name: String,
+}
+
+/// What the header of a file says of the machine, and no profile depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Platform {
+    /// Version of Windows: major, minor, and two numbers that readers only show.
+    pub version: [u8; 4],
+    /// Time between two interrupts of the system's clock, in 100 ns; 0 where it is not known.
+    pub timer_resolution: u32,
+    /// Nominal speed of a processor in MHz; 0 where it is not known.
+    pub cpu_mhz: u32,
+    /// When the machine was started, as FILETIME; 0 where it is not known.
+    pub boot: i64,
+    /// TIME_ZONE_INFORMATION; zeros are UTC.
+    pub time_zone: [u8; 172],
+}
+
+impl Default for Platform {
+    /// One of which nothing is known.
+    fn default() -> Self {
+        Platform { version: [0; 4], timer_resolution: 0, cpu_mhz: 0, boot: 0, time_zone: [0; 172] }
+    }
+}
+
+impl Platform {
+    /// What the wall clocks of the machine show at a FILETIME, in minutes east of UTC; `None` where that cannot be.
+    pub fn utc_offset(&self, utc: i64) -> Option<i32> {
+        zone(&self.time_zone)?.offset(utc)
+    }
+}
+
+/// TIME_ZONE_INFORMATION: the bias, and for standard and for daylight saving time a name, a SYSTEMTIME and a bias.
+fn zone(bytes: &[u8]) -> Option<Zone> {
+    let mut r = Reader::new(bytes);
+    let bias = r.i32()?;
+    let mut change = || {
+        r.skip(64)?; // The name.
+        r.skip(2)?; // The year: 0 in a rule for every year.
+        let (month, weekday, week, hour, minute) = (r.u16()?, r.u16()?, r.u16()?, r.u16()?, r.u16()?);
+        r.skip(4)?; // Seconds and milliseconds.
+        Some(Change { month, weekday, week, hour, minute, bias: r.i32()? })
+    };
+    Some(Zone { bias, standard: change()?, daylight: change()? })
 }
 
 /// What a source knows to be missing from its events.

@@ -1,8 +1,8 @@
 //! The first record of a file: TRACE_LOGFILE_HEADER, and the clock that it defines.
 
-use crate::bytes::Reader;
-use crate::clock::{Change, Clock, ClockKind, Zone};
+use crate::clock::{Clock, ClockKind};
 use crate::event::{Event, Pointer};
+use crate::origin::Platform;
 
 /// What the recording says of itself and its machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +23,10 @@ pub struct LogHeader {
     pub events_lost: u32,
     /// Buffers that the session could not write.
     pub buffers_lost: u32,
-    /// Nominal speed of a processor in MHz.
-    pub cpu_mhz: u32,
     /// When the log was closed; FILETIME, 0 if it never was.
     pub end: i64,
-    /// When the machine was started; FILETIME, 0 where the writer left it out.
-    pub boot: i64,
+    /// What it says of the machine and of Windows.
+    pub platform: Platform,
     /// The session's name; `Relogger` in files that were merged.
     pub session: String,
     /// The clock of all its times.
@@ -60,15 +58,16 @@ pub(super) const MODE_COMPRESSED: u32 = 0x0400_0000;
 pub(super) fn read(event: &Event<'_>) -> Option<LogHeader> {
     let mut r = event.reader();
     let buffer_size = r.u32()?;
-    r.skip(4)?; // Version: informative only.
+    let version = r.array()?;
     let (os_build, processors, end) = (r.u32()?, r.u32()?, r.i64()?);
-    r.skip(8)?; // TimerResolution, MaximumFileSize.
+    let timer_resolution = r.u32()?;
+    r.skip(4)?; // MaximumFileSize.
     let (mode, buffers_written) = (r.u32()?, r.u32()?);
     r.skip(4)?; // StartBuffers.
     let pointer_size = r.u32()?;
     let (events_lost, cpu_mhz) = (r.u32()?, r.u32()?);
     r.skip(2 * event.pointer.bytes())?; // LoggerName, LogFileName: addresses in a process long gone.
-    let zone = time_zone(&mut r)?;
+    let time_zone = r.array()?;
     r.skip(4)?; // Padding.
     let (boot, perf_frequency, start) = (r.i64()?, r.u64()?, r.i64()?);
     let (clock_kind, buffers_lost) = (r.u32()?, r.u32()?);
@@ -79,6 +78,7 @@ pub(super) fn read(event: &Event<'_>) -> Option<LogHeader> {
         _ => (ClockKind::Qpc, perf_frequency),
     };
     let base_utc = if kind == ClockKind::SystemTime { event.time.0 } else { start };
+    let platform = Platform { version, timer_resolution, cpu_mhz, boot, time_zone };
     Some(LogHeader {
         buffer_size,
         os_build,
@@ -88,29 +88,15 @@ pub(super) fn read(event: &Event<'_>) -> Option<LogHeader> {
         buffers_written,
         events_lost,
         buffers_lost,
-        cpu_mhz,
         end,
-        boot,
+        platform,
         session,
         clock: Clock {
             kind,
             frequency: frequency.max(1),
             base: event.time,
             base_utc,
-            utc_offset: zone.offset(base_utc),
+            utc_offset: platform.utc_offset(base_utc),
         },
     })
-}
-
-/// TIME_ZONE_INFORMATION: the bias, and for standard and for daylight saving time a name, a SYSTEMTIME and a bias.
-fn time_zone(r: &mut Reader<'_>) -> Option<Zone> {
-    let bias = r.i32()?;
-    let mut change = || {
-        r.skip(64)?; // The name.
-        r.skip(2)?; // The year: 0 in a rule for every year.
-        let (month, weekday, week, hour, minute) = (r.u16()?, r.u16()?, r.u16()?, r.u16()?, r.u16()?);
-        r.skip(4)?; // Seconds and milliseconds.
-        Some(Change { month, weekday, week, hour, minute, bias: r.i32()? })
-    };
-    Some(Zone { bias, standard: change()?, daylight: change()? })
 }

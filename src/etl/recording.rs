@@ -122,7 +122,7 @@ impl Recording {
             losses.sequence_gaps = losses.sequence_gaps.saturating_add(file.sequence_gaps());
         }
         let missing = self.files.iter().flat_map(|file| file.missing().iter().copied()).collect();
-        Origin { losses, missing, ..Origin::new(self.clock, machine) }
+        Origin { platform: header.platform, losses, missing, ..Origin::new(self.clock, machine) }
     }
 
     /// Bytes of all files together.
@@ -240,7 +240,8 @@ fn differs(a: &LogHeader, b: &LogHeader) -> Option<String> {
     if differ(a.os_build, b.os_build) {
         return Some(format!("their machines run Windows builds {} and {}", a.os_build, b.os_build));
     }
-    let booted = if a.boot != 0 && b.boot != 0 { i128::from(a.boot) - i128::from(b.boot) } else { 0 };
+    let [from, to] = [a, b].map(|header| i128::from(header.platform.boot));
+    let booted = if from != 0 && to != 0 { from - to } else { 0 };
     let skew = i128::from(a.clock.filetime(b.clock.base)) - i128::from(b.clock.base_utc);
     let apart = |filetime: i128| (filetime as f64 / 1e7).abs() > CLOCK_TOLERANCE_SECONDS;
     (apart(booted) || apart(skew)).then(|| "they were recorded after different boots".to_owned())

@@ -9,16 +9,17 @@ use windows_sys::Win32::Foundation::{ERROR_CTX_CLOSE_PENDING, ERROR_SUCCESS, Get
 use windows_sys::Win32::System::Diagnostics::Etw::{
     CloseTrace, EVENT_HEADER_EXTENDED_DATA_ITEM, EVENT_RECORD, EVENT_TRACE_LOGFILEW, OpenTraceW,
     PROCESS_TRACE_MODE_EVENT_RECORD, PROCESS_TRACE_MODE_RAW_TIMESTAMP, PROCESS_TRACE_MODE_REAL_TIME,
-    PROCESSTRACE_HANDLE, ProcessTrace,
+    PROCESSTRACE_HANDLE, ProcessTrace, TRACE_LOGFILE_HEADER,
 };
 use windows_sys::core::GUID;
 
 use crate::event::{Event, Kind, Pointer, Ticks};
 use crate::guid::Guid;
+use crate::origin::Platform;
 
 use super::error::{SessionError, Step};
 use super::pipeline::Feed;
-use super::{etw, journal, priority};
+use super::{etw, journal, machine, priority};
 
 /// A session that is being read.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(super) struct LogHeader {
     pub(super) os_build: u32,
     /// Ticks a second of the session's clock.
     pub(super) frequency: u64,
+    /// Zeros where a live session has none.
+    pub(super) platform: Platform,
 }
 
 /// An opened session that nobody reads yet; closed if nobody ever does.
@@ -93,9 +96,23 @@ pub(super) fn open(session: &str) -> Result<(Opened, LogHeader), SessionError> {
         processors: log.LogfileHeader.NumberOfProcessors,
         os_build: log.LogfileHeader.ProviderVersion,
         frequency: u64::try_from(log.LogfileHeader.PerfFreq).unwrap_or(0),
+        platform: platform(&log.LogfileHeader),
     };
     opened.handle = Some(handle.Value);
     Ok((opened, header))
+}
+
+fn platform(header: &TRACE_LOGFILE_HEADER) -> Platform {
+    // SAFETY: the arms of the unions are plain integers.
+    let (version, cpu_mhz) =
+        unsafe { (header.Anonymous1.Version, header.Anonymous2.Anonymous.CpuSpeedInMHz) };
+    Platform {
+        version: version.to_le_bytes(),
+        timer_resolution: header.TimerResolution,
+        cpu_mhz,
+        boot: header.BootTime,
+        time_zone: machine::bytes_of(&header.TimeZone),
+    }
 }
 
 /// Every field of the header, for the journal: which of them a live session fills in is documented for few.
@@ -116,10 +133,11 @@ fn logfile_header(log: &EVENT_TRACE_LOGFILEW) -> String {
     let (began, ended, boot) = (h.StartTime, h.EndTime, h.BootTime);
     let (frequency, resolution, mode) = (h.PerfFreq, h.TimerResolution, h.LogFileMode);
     let (clock, written, buffers_lost) = (h.ReservedFlags, h.BuffersWritten, h.BuffersLost);
+    let bias = h.TimeZone.Bias;
     format!(
         "BufferSize {buffer} Version {version:#x} ProviderVersion {build} NumberOfProcessors {processors} \
          PointerSize {pointer} PerfFreq {frequency} ReservedFlags (clock) {clock} StartTime {began} EndTime {ended} \
-         BootTime {boot} TimerResolution {resolution} LogFileMode {mode:#x} BuffersWritten {written} \
+         BootTime {boot} TimeZone.Bias {bias} TimerResolution {resolution} LogFileMode {mode:#x} BuffersWritten {written} \
          StartBuffers {start} CpuSpeedInMHz {cpu} EventsLost {lost} BuffersLost {buffers_lost}"
     )
 }

@@ -42,6 +42,8 @@ mod interval;
 pub mod journal;
 #[cfg(windows)]
 mod lists;
+#[cfg(windows)]
+mod machine;
 mod missing;
 mod priority;
 #[cfg(windows)]
@@ -59,10 +61,12 @@ pub mod undo;
 
 pub use batch::Batch;
 pub use error::{Fault, SessionError, Step};
+#[cfg(windows)]
+pub use machine::now;
 pub use missing::Missing;
 pub use pipeline::{Counters, Drained, Feed, Pipeline};
 #[cfg(windows)]
-pub use recorder::{Ending, Options, ProfileFlag, Recorder, Started, Stopped, Whose, now};
+pub use recorder::{Ending, Options, ProfileFlag, Recorder, Started, Stopped, Whose};
 pub use scope::{Scope, ScopeFilter};
 pub use status::{Losses, Status};
 pub use tally::SampleCounts;

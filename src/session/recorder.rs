@@ -5,21 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use windows_sys::Win32::Foundation::FILETIME;
-use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerformanceFrequency};
-use windows_sys::Win32::System::SystemInformation::GetSystemTimePreciseAsFileTime;
-
-use crate::clock::{Clock, ClockKind, Ticks};
-use crate::event::Pointer;
 use crate::guid::Guid;
 use crate::guids::{CLR, CLR_RUNDOWN, PERF_INFO, THREAD};
-use crate::origin::{Machine, Origin};
+use crate::origin::Origin;
 use crate::sink::{Inventory, Sink};
 
-use super::consumer::{self, Consumer, LogHeader};
+use super::consumer::{self, Consumer};
 use super::diagnosis::Phase;
 use super::error::{NO_SUCH_SESSION, SessionError};
 use super::interval::{self, InForce};
+use super::machine::{self, now};
 use super::missing::Missing;
 use super::pipeline::{Counters, Feed, Pipeline, Rundown};
 use super::scope::Scope;
@@ -213,9 +208,10 @@ impl<S: Sink> Recorder<S> {
         etw::trace_stacks(kernel.handle, &stacks)?;
         let (kernel_opened, header) = consumer::open(&kernel.name)?;
 
-        let clock = clock(base, &header);
+        let origin = machine::origin(base, &header, in_force);
+        let clock = origin.clock;
         let started = Started {
-            origin: origin(clock, &header, in_force),
+            origin,
             interval: in_force,
             asked_interval,
             stale: stale.stopped,
@@ -544,47 +540,3 @@ fn kernel_buffers(options: &Options, processors: u32) -> etw::Buffers {
 
 /// The rundown of a large program is tens of megabytes within a second.
 const CLR_BUFFERS: etw::Buffers = etw::Buffers { size: 256, minimum: 32, maximum: 512 };
-
-/// One moment on both clocks: QueryPerformanceCounter, which is that of recordings, and FILETIME.
-pub fn now() -> (Ticks, i64) {
-    let mut ticks = 0;
-    let mut time = FILETIME::default();
-    // SAFETY: both places live through the calls.
-    unsafe {
-        QueryPerformanceCounter(&mut ticks);
-        GetSystemTimePreciseAsFileTime(&mut time);
-    }
-    (Ticks(ticks), (u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)) as i64)
-}
-
-fn clock((base, base_utc): (Ticks, i64), header: &LogHeader) -> Clock {
-    let mut frequency = header.frequency;
-    if frequency == 0 {
-        let mut ticks = 0;
-        // SAFETY: the place lives through the call.
-        unsafe { QueryPerformanceFrequency(&mut ticks) };
-        frequency = u64::try_from(ticks).unwrap_or(0).max(1);
-    }
-    Clock { kind: ClockKind::Qpc, frequency, base, base_utc, utc_offset: None }
-}
-
-/// What a merge adds to a recording comes from the machine itself.
-fn origin(clock: Clock, header: &LogHeader, interval: u32) -> Origin {
-    let architecture = process::architecture();
-    let variable = |name| std::env::var(name).ok();
-    let machine = Machine {
-        processors: header.processors,
-        os_build: header.os_build,
-        os_name: String::new(),
-        // The header's own pointer size is wrong at times in live sessions.
-        pointer: if matches!(architecture, 9 | 12) { Pointer::Bits64 } else { Pointer::Bits32 },
-        architecture: Some(architecture),
-        name: variable("COMPUTERNAME").unwrap_or_default(),
-    };
-    Origin {
-        interval: Some(interval),
-        windows: variable("SystemRoot").unwrap_or_else(|| r"C:\Windows".to_owned()),
-        volumes: process::volumes(),
-        ..Origin::new(clock, machine)
-    }
-}

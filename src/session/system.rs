@@ -44,7 +44,7 @@ fn number(value: Option<u32>) -> String {
 /// The version as `winver` shows it. The calls for it answer according to the program's manifest, the registry does not.
 fn windows() -> String {
     let text = |name| registry_text(name).unwrap_or_default();
-    let revision = registry_number("UBR").map(|revision| format!(".{revision}")).unwrap_or_default();
+    let revision = registry_number(VERSION, "UBR").map(|revision| format!(".{revision}")).unwrap_or_default();
     format!(
         "{} {} {} build {}{revision}",
         text("ProductName"),
@@ -75,14 +75,19 @@ fn registry_text(name: &str) -> Option<String> {
     (status == 0).then(|| String::from_utf16_lossy(text))
 }
 
-fn registry_number(name: &str) -> Option<u32> {
+/// The nominal speed of the first processor; 0 if the system does not say.
+pub(super) fn cpu_mhz() -> u32 {
+    registry_number(r"HARDWARE\DESCRIPTION\System\CentralProcessor\0", "~MHz").unwrap_or(0)
+}
+
+fn registry_number(key: &str, name: &str) -> Option<u32> {
     let mut value = 0_u32;
     let mut size = size_of_val(&value) as u32;
     // SAFETY: both names end with 0; the size is that of the number; all live through the call.
     let status = unsafe {
         RegGetValueW(
             HKEY_LOCAL_MACHINE,
-            wide(VERSION).as_ptr(),
+            wide(key).as_ptr(),
             wide(name).as_ptr(),
             RRF_RT_REG_DWORD,
             std::ptr::null_mut(),

@@ -220,6 +220,7 @@ struct etl *etl_read(const char *path, int64_t frequency, uint32_t pid_from, uin
     }
     if (!all.count || all.at[0].group != 0 || all.at[0].type != 0 || all.at[0].payload_size < 280) return 0;
     struct event *first = &all.at[0];
+    etl->header = first->payload;
     etl->build = u32(first->payload + 8);
     etl->processors = u32(first->payload + 12);
     etl->frequency = (int64_t)u64(first->payload + 256);

@@ -33,6 +33,7 @@ struct etl {
     size_t count;
     int64_t start_time, start_filetime, frequency;
     uint32_t processors, build;
+    const uint8_t *header;  /* the payload of the first record, of a 64-bit system */
     uint8_t *bytes;
 };
 

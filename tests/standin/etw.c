@@ -431,10 +431,16 @@ API TRACEHANDLE WINAPI OpenTraceW(PEVENT_TRACE_LOGFILEW logfile) {
             header->NumberOfProcessors = etl ? etl->processors : 1;
             header->ProviderVersion = etl ? etl->build : 19045;
             header->PointerSize = 8;
-            header->TimerResolution = 156250;
             header->PerfFreq.QuadPart = etl ? etl->frequency : 10000000;
             header->StartTime.QuadPart = etl ? etl->start_filetime : 0;
             header->ReservedFlags = 1;
+            if (etl && strcmp(setting("STANDIN_HEADER", ""), "bare")) { /* B-session-header */
+                memcpy(&header->Version, etl->header + 4, 4);
+                memcpy(&header->TimerResolution, etl->header + 24, 4);
+                memcpy(&header->CpuSpeedInMHz, etl->header + 52, 4);
+                memcpy(&header->TimeZone, etl->header + 72, 172);
+                memcpy(&header->BootTime, etl->header + 248, 8);
+            }
             consumers[i].used = 1;
             consumers[i].session = session;
             consumers[i].logfile = *logfile;

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import struct
 import subprocess
 import threading
 import time
@@ -48,6 +49,38 @@ def a_file_has_what_the_profile_shows():
     expect(run.code == 2 and "-o" in run.err, run.err)
     run = Run("record", "--all", "--duration", "500ms", "-o", "Z:\\nowhere\\x.etl")
     expect(run.code == 1 and "cannot write" in run.err and not run.find("StartTraceW"), run.err)
+
+
+def header(path):
+    """What the header of a file says of the machine; of a 64-bit system."""
+    with open(path, "rb") as file:
+        payload = file.read(72 + 32 + 280)[72 + 32:]
+    number = lambda at, kind="I": struct.unpack_from("<" + kind, payload, at)[0]
+    return {"version": payload[4:8], "build": number(8), "processors": number(12), "timer resolution": number(24),
+            "pointer size": number(44), "MHz": number(52), "time zone": payload[72:244], "boot": number(248, "q"),
+            "frequency": number(256, "q"), "start": number(264, "q"), "clock": number(272)}
+
+
+# B-session-header.
+@real
+def a_file_says_of_the_machine_what_the_session_says():
+    recorded = program("header.etl")
+    machine = {key: value for key, value in header(TRACE_2016).items() if key != "start"}
+    for more in [], ["--ring", "1M"]:
+        run = Run("record", "--all", "--duration", "500ms", *more, "-o", wine(recorded), trace=TRACE_2016).clean()
+        expect(run.code == 0, run.err)
+        written = header(recorded)
+        expect(0 <= (time.time() + 11_644_473_600) * 1e7 - written.pop("start") < 1e9, f"{written}")
+        expect(written == machine and machine["MHz"] and machine["boot"], f"{written} {machine}")
+    # What a session does not say the system says.
+    run = Run("record", "--all", "--duration", "500ms", "-o", wine(recorded), trace=TRACE_2016, header="bare").clean()
+    expect(run.code == 0, run.err)
+    written = header(recorded)
+    os.unlink(recorded)
+    expect(written["MHz"] > 100 and 1_000 <= written["timer resolution"] <= 1_000_000, f"{written}")
+    with open("/proc/uptime") as uptime:
+        up = float(uptime.read().split()[0])
+    expect(abs((written["start"] - written["boot"]) / 1e7 - up) < 60, f"{written} {up}")
 
 
 @real
@@ -164,5 +197,5 @@ def a_full_disk_ends_the_file_and_says_so():
         os.rmdir(folder)
 
 
-CHECKS = [a_file_has_what_the_profile_shows, a_ring_keeps_the_newest, a_recording_ends_when_something_happens,
+CHECKS = [a_file_has_what_the_profile_shows, a_file_says_of_the_machine_what_the_session_says, a_ring_keeps_the_newest, a_recording_ends_when_something_happens,
           a_kill_leaves_a_file_that_opens, a_full_disk_ends_the_file_and_says_so]

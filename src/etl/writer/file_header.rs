@@ -3,6 +3,7 @@
 use crate::bytes::Reader;
 use crate::clock::ClockKind;
 use crate::event::{Pointer, Ticks};
+use crate::origin::Platform;
 
 use super::super::header::MODE_COMPRESSED;
 use super::super::record;
@@ -19,24 +20,16 @@ pub struct FileHeader {
     pub writer: (u32, u32),
     /// The pointer width of the machine.
     pub pointer: Pointer,
-    /// Version, as four bytes: major, minor, and two that readers only show.
-    pub version: [u8; 4],
     /// The build number of the operating system.
     pub os_build: u32,
     /// Logical processors of the machine.
     pub processors: u32,
-    /// The clock's interrupt, in 100 ns.
-    pub timer_resolution: u32,
     /// The largest size of the file in MB; 0 without a limit.
     pub maximum_size: u32,
     /// LogFileMode; the bit of compressed files is the writer's.
     pub mode: u32,
-    /// Nominal speed of a processor in MHz.
-    pub cpu_mhz: u32,
-    /// TIME_ZONE_INFORMATION as Windows has it; zeros are UTC.
-    pub time_zone: [u8; 172],
-    /// When the machine was started; FILETIME.
-    pub boot: i64,
+    /// What else it says of the machine and of Windows.
+    pub platform: Platform,
     /// Units of the performance counter in a second.
     pub frequency: u64,
     /// When the log began; FILETIME.
@@ -52,22 +45,20 @@ pub struct FileHeader {
 impl FileHeader {
     /// The record, for [`Writer::new`](super::Writer::new).
     pub fn record(&self) -> Vec<u8> {
+        let Platform { version, timer_resolution, cpu_mhz, boot, time_zone } = self.platform;
         let mut payload = Vec::with_capacity(512);
         let u32s = |payload: &mut Vec<u8>, values: &[u32]| {
             values.iter().for_each(|value| payload.extend_from_slice(&value.to_le_bytes()));
         };
-        u32s(&mut payload, &[0, u32::from_le_bytes(self.version), self.os_build, self.processors]);
+        u32s(&mut payload, &[0, u32::from_le_bytes(version), self.os_build, self.processors]);
         payload.extend_from_slice(&[0; 8]); // EndTime
         let pointer = self.pointer.bytes() as u32;
-        u32s(
-            &mut payload,
-            &[self.timer_resolution, self.maximum_size, self.mode, 0, 1, pointer, 0, self.cpu_mhz],
-        );
+        u32s(&mut payload, &[timer_resolution, self.maximum_size, self.mode, 0, 1, pointer, 0, cpu_mhz]);
         // LoggerName and LogFileName: addresses that mean nothing in a file.
         payload.resize(payload.len() + 2 * self.pointer.bytes(), 0);
-        payload.extend_from_slice(&self.time_zone);
+        payload.extend_from_slice(&time_zone);
         payload.extend_from_slice(&[0; 4]);
-        payload.extend_from_slice(&self.boot.to_le_bytes());
+        payload.extend_from_slice(&boot.to_le_bytes());
         payload.extend_from_slice(&self.frequency.to_le_bytes());
         payload.extend_from_slice(&self.start.to_le_bytes());
         let clock = match self.clock {

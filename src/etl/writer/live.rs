@@ -28,8 +28,6 @@ const RING_BUFFER_SIZE: u32 = 128 << 10;
 const SEQUENTIAL: u32 = 1;
 /// A file of a bounded size.
 const CIRCULAR: u32 = 2;
-/// Windows 10 writes this version.
-const VERSION: [u8; 4] = [10, 0, 1, 5];
 
 /// The record of an event, without its level, keyword, task and activity; `None` for the head of a log, and for what
 /// no record has room for.
@@ -182,21 +180,17 @@ impl<W: Output> Part<W> {
 
 impl<W: Output> LiveFile<W> {
     fn begin(origin: &Origin, name: &str, out: W, newest: Option<Newest<W>>) -> Self {
-        let Origin { clock, machine, .. } = origin;
+        let Origin { clock, machine, platform, .. } = origin;
         let header = |mode| {
             let header = FileHeader {
                 base: clock.base,
                 writer: (std::process::id(), 0),
                 pointer: machine.pointer,
-                version: VERSION,
                 os_build: machine.os_build,
                 processors: machine.processors,
-                timer_resolution: 156_250,
                 maximum_size: 0,
                 mode,
-                cpu_mhz: 0,
-                time_zone: zone(clock.utc_offset.unwrap_or(0)),
-                boot: 0,
+                platform: *platform,
                 frequency: clock.frequency,
                 start: clock.base_utc,
                 clock: clock.kind,
@@ -293,15 +287,6 @@ impl<W: Output> LiveFile<W> {
     }
 }
 
-/// TIME_ZONE_INFORMATION of so many minutes east of UTC, without names and without daylight saving time.
-fn zone(east: i32) -> [u8; 172] {
-    let mut zone = [0; 172];
-    if let Some(bias) = zone.first_chunk_mut::<4>() {
-        *bias = (-east).to_le_bytes();
-    }
-    zone
-}
-
 /// What is known of the machine and the session from the start: processors, build, folders, volumes, sampling interval.
 fn facts(origin: &Origin) -> Vec<Vec<u8>> {
     let Origin { clock, machine, interval, windows, volumes, .. } = origin;
@@ -336,10 +321,10 @@ fn hooked(task: Guid, opcode: u8, version: u8, pointer: Pointer, time: Ticks) ->
 /// SystemConfig CPU, version 3: speed, processors, memory, two numbers, the machine's name in 256 characters, its domain's in
 /// 134, hyper-threading; the highest address of user mode; the architecture.
 fn cpu(origin: &Origin) -> Vec<u8> {
-    let Origin { clock, machine, .. } = origin;
+    let Origin { clock, machine, platform, .. } = origin;
     let width = machine.pointer.bytes();
     let mut payload = Vec::new();
-    for field in [0, machine.processors, 0, 4096, 65_536] {
+    for field in [platform.cpu_mhz, machine.processors, 0, 4096, 65_536] {
         payload.extend_from_slice(&field.to_le_bytes());
     }
     payload.extend(machine.name.encode_utf16().take(255).flat_map(u16::to_le_bytes));

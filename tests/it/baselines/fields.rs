@@ -181,7 +181,7 @@ fn of_header(header: &LogHeader) -> Vec<(&'static str, Text)> {
         ("PointerSize", number(header.pointer.bytes())),
         ("EventsLost", number(header.events_lost)),
         ("BuffersLost", number(header.buffers_lost)),
-        ("CPUSpeed", number(header.cpu_mhz)),
+        ("CPUSpeed", number(header.platform.cpu_mhz)),
         ("PerfFreq", number(header.clock.frequency)),
         ("SessionName", Text::Exactly(header.session.clone())),
     ]

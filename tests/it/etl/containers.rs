@@ -70,7 +70,7 @@ fn the_header_of_the_x64_trace() {
     let file = data::file("etl/perfview/net.4.5.2.x64.etl");
     let recording = Recording::open(&[&file]).unwrap();
     let header = recording.header();
-    assert_eq!((header.buffer_size, header.mode, header.cpu_mhz), (65_536, 0x0401_0001, 3_592));
+    assert_eq!((header.buffer_size, header.mode, header.platform.cpu_mhz), (65_536, 0x0401_0001, 3_592));
     assert_eq!((header.buffers_written, header.session.as_str()), (360, "Relogger"));
     let info = info(&file);
     assert_eq!(info["start_utc"], "2020-07-29T00:07:00.623616Z");

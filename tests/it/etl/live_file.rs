@@ -4,10 +4,11 @@ use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use etwprof::clock::ClockKind;
 use etwprof::debug_id::DebugId;
 use etwprof::etl::Recording;
 use etwprof::etl::writer::{Ending, Output, Tee};
-use etwprof::event::{Event, Ticks};
+use etwprof::event::{Event, Pointer, Ticks};
 use etwprof::sink::{Inventory, Loaded, Running, Sink};
 
 use crate::support::command::etwprof;
@@ -112,6 +113,54 @@ fn real_events_have_the_same_tree() {
             assert_eq!(waits(&path), waits(&whole));
         }
     }
+}
+
+/// The payload of the first record of a file.
+fn header(recording: &Recording) -> Vec<u8> {
+    let mut payload = None;
+    reading::events(recording, |event| payload = payload.take().or_else(|| Some(event.payload.to_vec())));
+    payload.unwrap()
+}
+
+#[test]
+#[cfg_attr(not(real_data), ignore = "needs the recordings of ../shared/data")]
+fn headers_say_what_those_of_real_files_say() {
+    let mut seen = 0;
+    for path in data::traces() {
+        let Ok(recording) = Recording::open(std::slice::from_ref(&path)) else { continue };
+        let origin = recording.origin();
+        // As much as a live session has: QueryPerformanceCounter.
+        if origin.clock.kind != ClockKind::Qpc {
+            continue;
+        }
+        let out = Shared::new(usize::MAX);
+        let (_, file) = Tee::with_file(Nobody(0), &origin, "live.etl", out.clone()).split();
+        let ending = Ending { end: 133_900_000_000_000_000, events_lost: 7, buffers_lost: 8 };
+        file.unwrap().finish(ending, |_, _| None).size.unwrap();
+        let ours = Recording::from_bytes("live.etl", out.bytes()).unwrap();
+        let buffers = ours.files()[0].buffer_count() as u32;
+        let (theirs, ours) = (header(&recording), header(&ours));
+        let wide = origin.machine.pointer == Pointer::Bits64;
+        let names = if wide { 280 } else { 272 };
+        let differ: Vec<usize> = (0..names).filter(|at| theirs[*at] != ours[*at]).collect();
+        // What belongs to the session and the file: BufferSize; EndTime; MaximumFileSize, LogFileMode, BuffersWritten,
+        // StartBuffers; EventsLost; two stale addresses; padding of the time zone; clock 0 for 1; BuffersLost.
+        let own = |at: &usize| match wide {
+            true => matches!(at, 0..4 | 16..24 | 28..44 | 48..52 | 56..72 | 244..248 | 272..280),
+            false => matches!(at, 0..4 | 16..24 | 28..44 | 48..52 | 56..64 | 236..240 | 264..272),
+        };
+        let other: Vec<&usize> = differ.iter().filter(|at| !own(at)).collect();
+        assert!(other.is_empty(), "{}: other fields at {other:?}", path.display());
+        let number = |at: usize| u32::from_le_bytes(ours[at..at + 4].try_into().unwrap());
+        let counts = [number(0), number(28), number(32), number(36), number(40)];
+        assert_eq!(counts, [65_536, 0, 1, buffers, 1]);
+        assert_eq!(ours[16..24], ending.end.to_le_bytes());
+        assert_eq!((number(48), number(names - 8), number(names - 4)), (7, 1, 8));
+        let text: Vec<u16> = "etwprof\0live.etl\0".encode_utf16().collect();
+        assert_eq!(ours[names..], text.iter().flat_map(|unit| unit.to_le_bytes()).collect::<Vec<u8>>());
+        seen += 1;
+    }
+    assert!(seen > 20, "{seen}");
 }
 
 /// Two and a half seconds of samples.

@@ -15,6 +15,7 @@ use etwprof::events::kernel::{ImageId, Kernel, SysConfig};
 use etwprof::events::{Decoded, decode};
 use etwprof::guid::Guid;
 use etwprof::guids::{CLR, IMAGE, PERF_INFO};
+use etwprof::origin::Platform;
 
 use crate::hostile::{everything, small};
 use crate::support::data;
@@ -198,15 +199,17 @@ fn records_of_fields_are_read_as_such() {
         base: Ticks(5_000),
         writer: (10, 11),
         pointer: Pointer::Bits64,
-        version: [10, 0, 1, 5],
         os_build: 26_100,
         processors: 12,
-        timer_resolution: 156_250,
         maximum_size: 100,
         mode: 0x1,
-        cpu_mhz: 2_995,
-        time_zone: [0; 172],
-        boot: 133_000_000_000_000_000,
+        platform: Platform {
+            version: [10, 0, 1, 5],
+            timer_resolution: 156_250,
+            cpu_mhz: 2_995,
+            boot: 133_000_000_000_000_000,
+            time_zone: std::array::from_fn(|at| at as u8),
+        },
         frequency: 10_000_000,
         start: 133_900_000_000_000_000,
         clock: ClockKind::Qpc,
@@ -274,10 +277,7 @@ fn records_of_fields_are_read_as_such() {
             let recording = Recording::from_bytes("x.etl", bytes).unwrap();
             let read = recording.header();
             assert_eq!((read.buffer_size, read.os_build, read.processors), (4096, 26_100, 12));
-            assert_eq!(
-                (read.pointer, read.cpu_mhz, read.end, read.boot),
-                (pointer, 2_995, ending.end, header.boot)
-            );
+            assert_eq!((read.pointer, read.platform, read.end), (pointer, header.platform, ending.end));
             assert_eq!((read.events_lost, read.buffers_lost, read.buffers_written), (3, 4, 4));
             assert_eq!((read.session.as_str(), read.is_compressed()), ("etwprof", compress));
             assert_eq!(recording.origin().losses.sequence_gaps, 4);
