@@ -1,6 +1,6 @@
-"""Reads an OpenTelemetry profile by the project's own Python messages: `otlp.py FILE`. Fails where an index is in no
-table, or entry 0 of a table is not nothing. Prints as JSON the samples, the time in ns, and of each function by its name
-[exclusive samples, inclusive samples, exclusive ns, inclusive ns]."""
+"""Reads an OpenTelemetry profile by the project's own Python messages: `otlp.py FILE KIND UNIT`. Fails where an index is in no
+table, or entry 0 of a table is not nothing. Prints as JSON the samples, the sum of all values, and of each function by its name
+[exclusive samples, inclusive samples, exclusive value, inclusive value]."""
 
 import collections
 import json
@@ -9,7 +9,7 @@ import sys
 from opentelemetry.proto.profiles.v1development import profiles_pb2
 
 
-def main(path):
+def main(path, *expected):
     with open(path, "rb") as file:
         data = profiles_pb2.ProfilesData.FromString(file.read())
     tables = data.dictionary
@@ -43,7 +43,7 @@ def main(path):
         for profile in (profile for scope in resource.scope_profiles for profile in scope.profiles):
             kind = profile.sample_type
             kind = at("string", kind.type_strindex), at("string", kind.unit_strindex)
-            assert kind == ("cpu", "nanoseconds"), kind
+            assert kind == expected, kind
             end = profile.time_unix_nano + profile.duration_nano
             for sample in profile.samples:
                 assert len(sample.values) == len(sample.timestamps_unix_nano) > 0

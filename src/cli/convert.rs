@@ -93,8 +93,8 @@ impl<'a> View<'a> {
 
     /// Fails for a format of which the readers take all for CPU time.
     pub(super) fn check_metric(&self, measure: &args::Measure) -> Result<()> {
-        if measure.measure().what != Measured::Cpu && self.format.needs.ends {
-            let others = format::ALL.iter().filter(|format| !format.needs.ends).map(|format| format.name);
+        if measure.measure().what != Measured::Cpu && self.format.needs.cpu_time {
+            let others = format::ALL.iter().filter(|format| !format.needs.cpu_time).map(|format| format.name);
             let others = others.collect::<Vec<_>>().join(", ");
             bail!(Usage(format!(
                 "-f {} shows CPU time only; --metric and --event take these formats: {others}",

@@ -93,6 +93,8 @@ impl Tops {
 pub struct Needs {
     /// Where each sample ends in the tree: [`Arranged::ends`].
     pub ends: bool,
+    /// That values are CPU time: its readers take them for that.
+    pub cpu_time: bool,
     /// The source lines of frames, in nodes of their own: [`Detail::lines`](crate::profile::Detail::lines). The labels
     /// do not show them.
     pub lines: bool,
@@ -106,7 +108,8 @@ pub struct Needs {
 
 impl Needs {
     /// The tree alone.
-    pub const NOTHING: Needs = Needs { ends: false, lines: false, code: false, waits: false };
+    pub const NOTHING: Needs =
+        Needs { ends: false, cpu_time: false, lines: false, code: false, waits: false };
 }
 
 /// A profile as it is to be shown.

@@ -42,7 +42,7 @@ mod cli {
     mod trim_waits;
     mod view;
     mod view_symbols;
-    mod waits;
+    pub mod waits;
 }
 
 mod clr {
@@ -159,6 +159,7 @@ mod trace {
 
 mod viewers {
     mod demo;
+    mod metrics;
     mod otlp;
     mod pprof;
     mod speedscope;

@@ -28,7 +28,7 @@ pub const FORMAT: Format = Format {
     viewers: "any browser",
     content: Content::Plain,
     tops: Tops::Code,
-    needs: Needs { ends: true, lines: true, waits: true, ..Needs::NOTHING },
+    needs: Needs { ends: true, cpu_time: true, lines: true, waits: true, ..Needs::NOTHING },
     write,
 };
 

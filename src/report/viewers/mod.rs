@@ -8,3 +8,4 @@ pub mod pprof;
 mod remarks;
 pub mod speedscope;
 mod threads;
+mod values;

@@ -22,6 +22,7 @@ use crate::report::text::nanoseconds;
 use super::code::{self, Code, StackId, Strings};
 use super::remarks::{interval, remarks, since_1970, span};
 use super::threads::{Process, Threads, samples};
+use super::values::Values;
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -118,7 +119,7 @@ fn put_processes(
         })
         .collect();
     all.sort_unstable();
-    let head = head(picture, tables).encode_to_vec();
+    let (head, values) = (head(picture, tables).encode_to_vec(), Values::of(picture));
     for of_process in all.chunk_by(|one, other| one.0 == other.0) {
         let Some(process) = of_process.first().and_then(|first| threads.processes.get(first.0)) else {
             continue;
@@ -133,7 +134,7 @@ fn put_processes(
             let sample = otlp::Sample {
                 stack_index: index(tables.stacks.number(*stack)),
                 attribute_indices: attributes,
-                values: profiled().map(|sample| nanoseconds(sample.value)).collect(),
+                values: profiled().map(|sample| values.value(sample.value)).collect(),
                 timestamps_unix_nano: profiled().map(|sample| time(sample.time)).collect(),
                 ..otlp::Sample::default()
             };
@@ -152,12 +153,14 @@ fn put_processes(
 fn head(picture: &Picture<'_>, tables: &mut Tables) -> otlp::Profile {
     let remarks = tables.attribute("pprof.profile.comment", AttributeValue::Texts(remarks(picture)));
     let mut text = |text| index(tables.strings.number(text));
-    let cpu = otlp::ValueType { type_strindex: text("cpu"), unit_strindex: text("nanoseconds") };
+    let values = Values::of(picture);
+    let measured = otlp::ValueType { type_strindex: text(&values.kind), unit_strindex: text(values.unit) };
+    let is_sampled = values.are_sampled();
     let span = span(picture);
     otlp::Profile {
-        sample_type: Some(cpu),
-        period_type: Some(cpu),
-        period: nanoseconds(interval(picture)),
+        sample_type: Some(measured),
+        period_type: is_sampled.then_some(measured),
+        period: if is_sampled { nanoseconds(interval(picture)) } else { 0 },
         time_unix_nano: u64::try_from(span.start).unwrap_or(0),
         // The last sample is inside.
         duration_nano: u64::try_from(span.length.saturating_add(1)).unwrap_or(0),

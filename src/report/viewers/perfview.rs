@@ -12,7 +12,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::profile::patterns::FrameText;
-use crate::profile::{Arranged, Detail, End, Entry, Node, Profile, Shape, Tier};
+use crate::profile::{Arranged, Detail, End, Entry, Node, Profile, Shape, Tier, Unit};
 use crate::report::format::{Content, Format, Needs, Picture, Tops};
 use crate::report::{Spelling, verbose};
 
@@ -95,8 +95,12 @@ fn write_xml(
     for End { sample, node } in &arranged.ends {
         let Some(sample) = profile.samples.get(*sample as usize) else { continue };
         let time = Milliseconds(clock.filetime(sample.time).saturating_sub(clock.base_utc));
-        let (metric, stack) = (Milliseconds(sample.value), node.0);
-        writeln!(xml, "<Sample Time=\"{time}\" StackID=\"{stack}\" Metric=\"{metric}\"/>")?;
+        write!(xml, "<Sample Time=\"{time}\" StackID=\"{}\" Metric=\"", node.0)?;
+        match profile.metric.unit {
+            Unit::Time => write!(xml, "{}", Milliseconds(sample.value))?,
+            Unit::Bytes | Unit::Count => write!(xml, "{}", sample.value)?,
+        }
+        writeln!(xml, "\"/>")?;
     }
     writeln!(xml, "</Samples>\n</StackSource>")?;
     write_view(xml, picture.shape)?;

@@ -17,6 +17,7 @@ use crate::trace::Module;
 use super::code::{self, Code, StackId, Strings};
 use super::remarks::{Cutter, interval, remarks, span};
 use super::threads::{Threads, samples};
+use super::values::Values;
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -189,14 +190,16 @@ fn id_of(index: u32) -> u64 {
 
 fn head(picture: &Picture<'_>, strings: &mut Strings) -> Profile {
     let mut text = |text| i64::from(strings.number(text));
+    let values = Values::of(picture);
     let samples = ValueType { kind: text("samples"), unit: text("count") };
-    let cpu = ValueType { kind: text("cpu"), unit: text("nanoseconds") };
+    let measured = ValueType { kind: text(&values.kind), unit: text(values.unit) };
+    let is_sampled = values.are_sampled();
     let span = span(picture);
     Profile {
-        sample_type: vec![samples, cpu],
-        period_type: Some(cpu),
-        period: nanoseconds(interval(picture)),
-        default_sample_type: cpu.kind,
+        sample_type: vec![samples, measured],
+        period_type: is_sampled.then_some(measured),
+        period: if is_sampled { nanoseconds(interval(picture)) } else { 0 },
+        default_sample_type: measured.kind,
         time_nanos: span.start,
         duration_nanos: span.length,
         comment: remarks(picture).iter().map(|remark| text(remark)).collect(),
@@ -212,7 +215,7 @@ fn put_samples(
     code: &Code,
     strings: &mut Strings,
 ) -> io::Result<()> {
-    let mut cutter = Cutter::new(picture);
+    let (mut cutter, values) = (Cutter::new(picture), Values::of(picture));
     let mut all: Vec<(usize, Option<StackId>, NodeId, i64, i64)> = samples(picture)
         .map(|(end, sample)| {
             (threads.of(sample), code.stack(end.node), end.node, sample.value, sample.count.into())
@@ -221,10 +224,10 @@ fn put_samples(
     all.sort_unstable();
     for alike in all.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
         let Some((thread, Some(stack), node, ..)) = alike.first() else { continue };
-        let time = alike.iter().fold(0, |sum: i64, (.., value, _)| sum.saturating_add(*value));
+        let sum = alike.iter().fold(0, |sum: i64, (.., value, _)| sum.saturating_add(*value));
         let sample = Sample {
             location_id: cutter.cut(code.locations_of(*stack).map(id_of)),
-            value: vec![alike.iter().map(|(.., samples)| samples).sum(), nanoseconds(time)],
+            value: vec![alike.iter().map(|(.., samples)| samples).sum(), values.value(sum)],
             label: labels(picture, threads, *thread, *node, strings),
         };
         put(out, &Profile { sample: vec![sample], ..Profile::default() })?;

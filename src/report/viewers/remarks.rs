@@ -16,7 +16,8 @@ pub(super) const TOOL: &str = concat!("etwprof ", env!("CARGO_PKG_VERSION"));
 pub(super) fn remarks(picture: &Picture<'_>) -> Vec<String> {
     let (balance, lost) = (&picture.arranged.balance, &picture.profile().trace.lost);
     let mut all = vec![TOOL.to_owned(), format!("recording: {}", one_line(picture.title))];
-    let mut kept = format!("samples: {} of {} kept", count(balance.kept), count(balance.total));
+    let samples = picture.profile().metric.samples;
+    let mut kept = format!("{samples}: {} of {} kept", count(balance.kept), count(balance.total));
     if balance.idle > 0 {
         kept += &format!(", {} idle", count(balance.idle));
     }
@@ -84,11 +85,15 @@ pub(super) struct Span {
     pub(super) length: i64,
 }
 
-/// The range of time in which samples were taken, or that of it which was chosen.
+/// The range of time in which samples were taken, or that of it which was chosen; and of waits and events, which may be
+/// outside of it.
 pub(super) fn span(picture: &Picture<'_>) -> Span {
-    let timeline = picture.timeline(1);
-    let start = picture.profile().trace.clock.base_utc.saturating_add(timeline.start);
-    Span { start: since_1970(start), length: nanoseconds(timeline.length) }
+    let (timeline, clock) = (picture.timeline(1), picture.profile().trace.clock);
+    let start = clock.base_utc.saturating_add(timeline.start);
+    let end = start.saturating_add(timeline.length);
+    let times = samples(picture).map(|(_, sample)| clock.filetime(sample.time));
+    let (start, end) = times.fold((start, end), |(start, end), time| (start.min(time), end.max(time)));
+    Span { start: since_1970(start), length: nanoseconds(end.saturating_sub(start)) }
 }
 
 /// The ns since 1970 of a FILETIME.

@@ -11,10 +11,11 @@ use crate::prefix_tree::NodeId;
 use crate::profile::Entry;
 use crate::report::format::{Content, Format, Needs, Picture, Tops};
 use crate::report::label::Labels;
-use crate::report::text::{json_element, nanoseconds, one_line};
+use crate::report::text::{json_element, one_line};
 
 use super::remarks::{Cutter, TOOL};
 use super::threads::{Threads, samples};
+use super::values::Values;
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -38,13 +39,12 @@ struct Frame {
     file: Option<String>,
 }
 
-/// So much CPU time at the end of a stack: of a process, where its name stands above the code.
+/// So much at the end of a stack: of a process, where its name stands above the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Spent {
     process: Option<usize>,
     node: NodeId,
-    /// In 100 ns.
-    time: i64,
+    value: i64,
 }
 
 fn write(mut out: &mut dyn Write, picture: &Picture<'_>) -> io::Result<()> {
@@ -59,12 +59,13 @@ fn write(mut out: &mut dyn Write, picture: &Picture<'_>) -> io::Result<()> {
         json_element(&mut out, frame)?;
     }
     write!(out, "\n]}},\n\"profiles\":[\n")?;
-    let mut stacks = Stacks { picture, frames, cutter: Cutter::new(picture) };
+    let (values, cutter) = (Values::of(picture), Cutter::new(picture));
+    let mut stacks = Stacks { picture, frames, values, cutter };
     stacks.write(out, "All threads", &all_threads(picture, &threads))?;
     let mut by_thread: Vec<Vec<Spent>> = vec![Vec::new(); threads.threads.len()];
     for (end, sample) in samples(picture) {
         let Some(thread) = by_thread.get_mut(threads.of(sample)) else { continue };
-        add(thread, Spent { process: None, node: end.node, time: sample.value });
+        add(thread, Spent { process: None, node: end.node, value: sample.value });
     }
     for (thread, spent) in threads.threads.iter().zip(by_thread) {
         let process = threads.process_of(thread).map_or("", |process| process.text.as_str());
@@ -80,11 +81,11 @@ fn write(mut out: &mut dyn Write, picture: &Picture<'_>) -> io::Result<()> {
     writeln!(out, "}}")
 }
 
-/// One after the other, the time of equal neighbours is one.
+/// One after the other, equal neighbours are one.
 fn add(all: &mut Vec<Spent>, spent: Spent) {
     match all.last_mut() {
         Some(last) if (last.process, last.node) == (spent.process, spent.node) => {
-            last.time = last.time.saturating_add(spent.time);
+            last.value = last.value.saturating_add(spent.value);
         }
         _ => all.push(spent),
     }
@@ -100,7 +101,7 @@ fn all_threads(picture: &Picture<'_>, threads: &Threads) -> Vec<Spent> {
         .map(|(end, sample)| {
             let process = process_of(threads.of(sample)).filter(|_| several);
             let rank = ranks.get(end.node.0 as usize).copied().unwrap_or(u32::MAX);
-            (rank, Spent { process, node: end.node, time: sample.value })
+            (rank, Spent { process, node: end.node, value: sample.value })
         })
         .collect();
     spent.sort_unstable_by_key(|(rank, spent)| (spent.process, *rank));
@@ -167,6 +168,7 @@ fn frame(picture: &Picture<'_>, entry: Entry) -> Frame {
 struct Stacks<'p> {
     picture: &'p Picture<'p>,
     frames: Frames,
+    values: Values,
     cutter: Cutter,
 }
 
@@ -174,15 +176,20 @@ impl Stacks<'_> {
     fn write(&mut self, mut out: &mut dyn Write, name: &str, spent: &[Spent]) -> io::Result<()> {
         write!(out, "{{\"type\":\"sampled\",\"name\":")?;
         json_element(&mut out, &name)?;
-        let end = spent.iter().fold(0, |sum: i64, spent| sum.saturating_add(time(spent)));
-        write!(out, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":{end},\"samples\":[")?;
+        // speedscope refuses what is negative.
+        let weights = spent.iter().map(|spent| self.values.value(spent.value).max(0));
+        let weights: Vec<i64> = weights.collect();
+        let end = weights.iter().fold(0, |sum: i64, weight| sum.saturating_add(*weight));
+        // It knows no unit of things.
+        let unit = if self.values.unit == "count" { "none" } else { self.values.unit };
+        write!(out, ",\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":{end},\"samples\":[")?;
         for (index, spent) in spent.iter().enumerate() {
             write!(out, "{}", if index == 0 { "\n" } else { ",\n" })?;
             json_element(&mut out, &self.stack(spent))?;
         }
         write!(out, "\n],\"weights\":[")?;
-        for (index, spent) in spent.iter().enumerate() {
-            write!(out, "{}{}", if index == 0 { "" } else { "," }, time(spent))?;
+        for (index, weight) in weights.iter().enumerate() {
+            write!(out, "{}{weight}", if index == 0 { "" } else { "," })?;
         }
         write!(out, "]}}")
     }
@@ -196,9 +203,4 @@ impl Stacks<'_> {
         stack.reverse();
         stack
     }
-}
-
-/// In ns. speedscope refuses what is negative.
-fn time(spent: &Spent) -> i64 {
-    nanoseconds(spent.time).max(0)
 }

@@ -14,9 +14,9 @@ use crate::trace::{ProcessId, RunnerId};
 /// used again by the same program.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    /// The most CPU time first.
+    /// The greatest value first.
     pub(super) processes: Vec<Process>,
-    /// The most CPU time first.
+    /// The greatest value first.
     pub(super) threads: Vec<Thread>,
     /// By [`RunnerId`], an index into `threads`.
     of_runners: FxHashMap<RunnerId, u32>,
@@ -31,7 +31,7 @@ pub(super) struct Process {
     pub(super) name: String,
     /// As a tree shows it: `app.exe (1234)`.
     pub(super) text: String,
-    /// CPU time in 100 ns.
+    /// The sum of its samples.
     pub(super) value: i64,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Thread {
     pub(super) tid: Option<u32>,
     /// As a tree shows it: `thread 12 worker`.
     pub(super) text: String,
-    /// CPU time in 100 ns.
+    /// The sum of its samples.
     pub(super) value: i64,
 }
 

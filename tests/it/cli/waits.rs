@@ -28,7 +28,7 @@ fn stack(etl: Etl, ms: i64, (pid, tid): (u32, u32), kernel: &[u64], user: &[u64]
 
 /// Thread 41 of a.exe runs for 10 ms, waits in 0x1000 until 52 of b.exe makes it ready after 30 ms, gets a processor 5 ms
 /// later, and is pre-empted at 60 ms until 80 ms. 52 had run from 30 ms on.
-fn recording() -> (TempDir, PathBuf) {
+pub fn recording() -> (TempDir, PathBuf) {
     let etl = machine().event(0, at(1), CSwitch::new(0, 41)).event(0, at(5), Sample::new(0x1100, 41));
     let etl = stack(etl, 5, (40, 41), &[K], &[0x1100, 0x2000]);
     let etl = etl.event(0, at(11), CSwitch::new(41, 0).reason(15, 5));
@@ -489,7 +489,7 @@ fn what_cannot_be_shown_says_why() {
     for (args, why) in [
         (vec!["convert", demo, "--by-reason"], "--by-reason: only blocked time has reasons"),
         (vec!["convert", demo, "--with-wakers"], "--with-wakers: only waits have wakers"),
-        (vec!["convert", demo, "--metric", "ready", "-f", "pprof", "-o", "-"], "shows CPU time only"),
+        (vec!["convert", demo, "--metric", "ready", "-f", "firefox", "-o", "-"], "shows CPU time only"),
     ] {
         let output = etwprof(&args);
         assert_eq!(output.code, 2, "{args:?}");

@@ -31,7 +31,7 @@ pub const FORMAT: Format = Format {
     viewers: "profiler.firefox.com, Perfetto",
     content: Content::Binary,
     tops: Tops::Code,
-    needs: Needs { ends: true, lines: true, code: true, ..Needs::NOTHING },
+    needs: Needs { ends: true, cpu_time: true, lines: true, code: true, ..Needs::NOTHING },
     write,
 };
 
