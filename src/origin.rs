@@ -14,7 +14,7 @@ pub struct Origin {
     pub clock: Clock,
     /// The machine that writes them, as far as it is known before the first event.
     pub machine: Machine,
-    /// What else the header of its files says of it.
+    /// What else the header says of it.
     pub platform: Platform,
     /// Which of its addresses are the kernel's.
     pub kernel: KernelSpace,
@@ -73,7 +73,7 @@ pub struct Machine {
     pub name: String,
 }
 
-/// What the header of a file says of the machine, and no profile depends on.
+/// What else the header of a file says of the machine and of Windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Platform {
     /// Version of Windows: major, minor, and two numbers that readers only show.

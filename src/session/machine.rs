@@ -30,7 +30,7 @@ pub fn now() -> (Ticks, i64) {
 /// Where a recording with this sampling interval comes from, whose sessions started at `base`. What a merge adds to a
 /// recording comes from the machine itself.
 pub(super) fn origin(base: (Ticks, i64), header: &LogHeader, interval: u32) -> Origin {
-    let platform = platform(header.platform, base.1);
+    let platform = platform(header.platform);
     let clock = clock(base, header.frequency, &platform);
     let architecture = process::architecture();
     let variable = |name| std::env::var(name).ok();
@@ -63,13 +63,13 @@ fn clock((base, base_utc): (Ticks, i64), mut frequency: u64, platform: &Platform
 }
 
 /// What the header of a live session leaves at 0 the system says. Which of it that is no document lists.
-fn platform(header: Platform, now: i64) -> Platform {
+fn platform(header: Platform) -> Platform {
     let or = |said: u32, ask: fn() -> u32| if said == 0 { ask() } else { said };
     Platform {
-        version: header.version,
+        version: if header.version == [0; 4] { system::version() } else { header.version },
         timer_resolution: or(header.timer_resolution, timer_resolution),
         cpu_mhz: or(header.cpu_mhz, system::cpu_mhz),
-        boot: if header.boot == 0 { now - running() } else { header.boot },
+        boot: if header.boot == 0 { now().1 - running() } else { header.boot },
         time_zone: if header.time_zone == [0; 172] { time_zone() } else { header.time_zone },
     }
 }
@@ -121,7 +121,8 @@ mod tests {
     #[test]
     fn what_a_header_says_is_believed_and_the_rest_the_system_says() {
         let (_, utc) = now();
-        let asked = platform(Platform::default(), utc);
+        let asked = platform(Platform::default());
+        assert_eq!(asked.version, [10, 0, 1, 5], "scripts/setup-windows makes Wine a Windows 10");
         assert!((1_000..=1_000_000).contains(&asked.timer_resolution), "{asked:?}");
         assert!(asked.cpu_mhz > 100, "{asked:?}");
         assert!((1..utc).contains(&asked.boot), "{asked:?}");
@@ -133,7 +134,7 @@ mod tests {
             boot: 3,
             time_zone: [4; 172],
         };
-        assert_eq!(platform(said, utc), said);
+        assert_eq!(platform(said), said);
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::mmap;
 use crate::sink::{Inventory, Loaded, Running};
 
 use super::process::{self, Owned, Privilege};
+use super::undo;
 
 /// Asks the system what runs. What it does not say is left out: the kernel's own lists have it, if they come.
 pub(super) fn take(now: impl Fn() -> Ticks) -> Inventory {
@@ -32,8 +33,8 @@ pub(super) fn take(now: impl Fn() -> Ticks) -> Inventory {
     for process::Entry { pid, parent, name } in process::all() {
         // The idle process has no name that anybody would know.
         if pid != 0 {
-            let process = look_into(pid, parent, &mut inventory);
-            inventory.processes.push(Running { name, ..process });
+            let process = look_into(pid, &mut inventory);
+            inventory.processes.push(Running { parent, name, ..process });
         }
     }
     inventory.threads = process::threads();
@@ -49,7 +50,7 @@ pub(super) fn take(now: impl Fn() -> Ticks) -> Inventory {
 }
 
 /// Adds a process's modules to the inventory, and gives what its handle says.
-fn look_into(pid: u32, parent: u32, inventory: &mut Inventory) -> Running {
+fn look_into(pid: u32, inventory: &mut Inventory) -> Running {
     let open = |rights| {
         // SAFETY: no pointers.
         let handle = unsafe { OpenProcess(rights, 0, pid) };
@@ -63,16 +64,15 @@ fn look_into(pid: u32, parent: u32, inventory: &mut Inventory) -> Running {
     match handle {
         Some(handle) => {
             let modules = modules(pid, handle, wow64);
-            // Ours was started suspended. Any other without a list is only now beginning, or ending, and asking for its
-            // memory then never returns under Wine.
-            let is_ours = parent == std::process::id();
-            let modules = modules.or_else(|| is_ours.then(|| mapped_images(pid, handle)));
+            // Others without a list are beginning or ending, and the events say what they load. Under Wine the question
+            // for the memory of one that ends may never return.
+            let modules = modules.or_else(|| undo::is_suspended(pid).then(|| mapped_images(pid, handle)));
             inventory.modules.extend(modules.unwrap_or_default());
         }
         None => inventory.closed += 1,
     }
     let created = process.and_then(process::start_time).and_then(|time| i64::try_from(time).ok());
-    Running { pid, parent, name: String::new(), created, wow64 }
+    Running { pid, parent: 0, name: String::new(), created, wow64 }
 }
 
 fn is_wow64(process: &Owned) -> bool {

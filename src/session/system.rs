@@ -75,6 +75,14 @@ fn registry_text(name: &str) -> Option<String> {
     (status == 0).then(|| String::from_utf16_lossy(text))
 }
 
+/// Version of Windows as headers have it: major, minor, and two numbers that are the same in all real files. 0.0 before
+/// Windows 10.
+pub(super) fn version() -> [u8; 4] {
+    let number = |name| registry_number(VERSION, name).and_then(|number| u8::try_from(number).ok());
+    let [major, minor] = ["CurrentMajorVersionNumber", "CurrentMinorVersionNumber"].map(number);
+    [major.unwrap_or(0), minor.unwrap_or(0), 1, 5]
+}
+
 /// The nominal speed of the first processor; 0 if the system does not say.
 pub(super) fn cpu_mhz() -> u32 {
     registry_number(r"HARDWARE\DESCRIPTION\System\CentralProcessor\0", "~MHz").unwrap_or(0)

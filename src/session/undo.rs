@@ -39,6 +39,11 @@ fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// True for a program that was started suspended and has not run yet.
+pub(super) fn is_suspended(pid: u32) -> bool {
+    lock(&PENDING).contains(&Undo::Program(pid))
+}
+
 fn forget(undo: &Undo) {
     lock(&PENDING).retain(|pending| pending != undo);
 }

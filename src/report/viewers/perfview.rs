@@ -103,13 +103,13 @@ fn write_xml(
         writeln!(xml, "\"/>")?;
     }
     writeln!(xml, "</Samples>\n</StackSource>")?;
-    write_view(xml, picture.shape)?;
+    write_view(xml, picture.shape, profile.metric.unit)?;
     writeln!(xml, "</StackWindow>")
 }
 
 /// What PerfView's window shows at first: its own defaults for CPU stacks, and nothing more where patterns of ours have
-/// done their work.
-fn write_view(xml: &mut impl Write, shape: &Shape) -> io::Result<()> {
+/// done their work. A metric of time lasts from the sample's time on; one of anything else is at that moment.
+fn write_view(xml: &mut impl Write, shape: &Shape, unit: Unit) -> io::Result<()> {
     let (group, fold) = match &shape.patterns {
         Some(_) => ("", ""),
         None => ("[group module entries]  {%}!=&gt;module $1", "ntoskrnl!%ServiceCopyEnd"),
@@ -125,7 +125,8 @@ fn write_view(xml: &mut impl Write, shape: &Shape) -> io::Result<()> {
     for (name, value) in values {
         writeln!(xml, "<{name}><Value>{value}</Value></{name}>")?;
     }
-    writeln!(xml, "</FilterGuiState>\n<ScalingPolicy>TimeMetric</ScalingPolicy>\n</StackWindowGuiState>")
+    let scaling = if unit == Unit::Time { "TimeMetric" } else { "ScaleToData" };
+    writeln!(xml, "</FilterGuiState>\n<ScalingPolicy>{scaling}</ScalingPolicy>\n</StackWindowGuiState>")
 }
 
 /// The first frames, whose numbers mean something to PerfView: a stack without its outer part has `BROKEN` above it, and

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::clock::UNIX_EPOCH;
+use crate::profile::{Metric, Unit};
 use crate::report::account::{filtered_out, losses};
 use crate::report::format::Picture;
 use crate::report::text::{count, cut_stacks, merged_samples, nanoseconds, one_line};
@@ -85,14 +86,19 @@ pub(super) struct Span {
     pub(super) length: i64,
 }
 
-/// The range of time in which samples were taken, or that of it which was chosen; and of waits and events, which may be
+/// The range of time in which samples were taken, or that of it which was chosen; with waits and events, which may be
 /// outside of it.
 pub(super) fn span(picture: &Picture<'_>) -> Span {
     let (timeline, clock) = (picture.timeline(1), picture.profile().trace.clock);
     let start = clock.base_utc.saturating_add(timeline.start);
     let end = start.saturating_add(timeline.length);
-    let times = samples(picture).map(|(_, sample)| clock.filetime(sample.time));
-    let (start, end) = times.fold((start, end), |(start, end), time| (start.min(time), end.max(time)));
+    let metric = picture.profile().metric;
+    // A wait goes on from its time; a sample was taken at it.
+    let lasts = metric.unit == Unit::Time && metric != Metric::CPU;
+    let (start, end) = samples(picture).fold((start, end), |(start, end), (_, sample)| {
+        let time = clock.filetime(sample.time);
+        (start.min(time), end.max(time.saturating_add(if lasts { sample.value } else { 0 })))
+    });
     Span { start: since_1970(start), length: nanoseconds(end.saturating_sub(start)) }
 }
 

@@ -1,5 +1,7 @@
 //! Waits in files for viewers: their values are called what they are, and are those of the call tree.
 
+use std::path::Path;
+
 use opentelemetry_proto::tonic::profiles::v1development::ProfilesData;
 use prost::Message;
 use serde_json::Value;
@@ -23,6 +25,8 @@ fn pprof() {
     assert_eq!((profile.period, profile.period_type.is_none()), (0, true), "nothing was sampled");
     let [sample] = profile.sample.as_slice() else { panic!("{}", profile.sample.len()) };
     assert_eq!(sample.value, [1, NS]);
+    // From the sample at 5 ms to the end of the wait at 41.
+    assert_eq!(profile.duration_nanos, 36_000_000);
     assert_eq!(profile.stack(sample).concat(), STACK);
     let comments: Vec<&str> = profile.comment.iter().map(|comment| profile.text(*comment)).collect();
     assert!(comments.iter().any(|comment| comment.starts_with("waits: 1 of ")), "{comments:?}");
@@ -43,8 +47,7 @@ fn speedscope() {
     let events = ["--event", "Thread/CSwitch", "--name", "a.exe"];
     let file: Value = serde_json::from_slice(&converted(&recording, "speedscope", &events)).unwrap();
     let first = &file["profiles"][0];
-    assert_eq!(first["unit"], "none");
-    assert_eq!(first["endValue"], first["weights"].as_array().unwrap().len());
+    assert_eq!((&first["unit"], &first["endValue"]), (&"none".into(), &3.into()), "{file}");
 }
 
 #[test]
@@ -64,13 +67,22 @@ fn opentelemetry() {
     assert!((profile.time_unix_nano..end).contains(&sample.timestamps_unix_nano[0]));
 }
 
+fn xml_of(recording: &Path, args: &[&str]) -> String {
+    let file = converted(recording, "perfview", args);
+    let mut zip = zip::ZipArchive::new(std::io::Cursor::new(file)).unwrap();
+    std::io::read_to_string(zip.by_index(0).unwrap()).unwrap()
+}
+
 #[test]
 fn perfview() {
     let (_folder, recording) = waits::recording();
-    let file = converted(&recording, "perfview", &BLOCKED);
-    let mut zip = zip::ZipArchive::new(std::io::Cursor::new(file)).unwrap();
-    let xml = std::io::read_to_string(zip.by_index(0).unwrap()).unwrap();
+    let xml = xml_of(&recording, &BLOCKED);
     let samples: Vec<&str> = xml.lines().filter(|line| line.starts_with("<Sample ")).collect();
     assert_eq!(samples.len(), 1, "{samples:?}");
     assert!(samples[0].ends_with(" Metric=\"30.0000\"/>"), "{samples:?}");
+    assert!(xml.contains("<ScalingPolicy>TimeMetric<"), "{xml}");
+    let xml = xml_of(&recording, &["--event", "Thread/CSwitch", "--name", "a.exe"]);
+    let mut samples = xml.lines().filter(|line| line.starts_with("<Sample "));
+    assert!(samples.all(|sample| sample.ends_with(" Metric=\"1\"/>")), "{xml}");
+    assert!(xml.contains("<ScalingPolicy>ScaleToData<"), "{xml}");
 }
