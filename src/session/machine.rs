@@ -64,21 +64,24 @@ fn clock((base, base_utc): (Ticks, i64), mut frequency: u64, platform: &Platform
 
 /// What the header of a live session leaves at 0 the system says. Which of it that is no document lists.
 fn platform(header: Platform) -> Platform {
-    let or = |said: u32, ask: fn() -> u32| if said == 0 { ask() } else { said };
+    fn or<T: PartialEq>(said: T, nothing: T, ask: fn() -> T) -> T {
+        if said == nothing { ask() } else { said }
+    }
+    let nothing = Platform::default();
     Platform {
-        version: if header.version == [0; 4] { system::version() } else { header.version },
-        timer_resolution: or(header.timer_resolution, timer_resolution),
-        cpu_mhz: or(header.cpu_mhz, system::cpu_mhz),
-        boot: if header.boot == 0 { now().1 - running() } else { header.boot },
-        time_zone: if header.time_zone == [0; 172] { time_zone() } else { header.time_zone },
+        version: or(header.version, nothing.version, system::version),
+        timer_resolution: or(header.timer_resolution, nothing.timer_resolution, timer_resolution),
+        cpu_mhz: or(header.cpu_mhz, nothing.cpu_mhz, system::cpu_mhz),
+        boot: or(header.boot, nothing.boot, boot),
+        time_zone: or(header.time_zone, nothing.time_zone, time_zone),
     }
 }
 
-/// How long the system has been running, in 100 ns, to a clock interrupt.
-fn running() -> i64 {
+/// When the system was started, to a clock interrupt.
+fn boot() -> i64 {
     // SAFETY: no pointers.
     let milliseconds = unsafe { GetTickCount64() };
-    i64::try_from(milliseconds).unwrap_or(0).saturating_mul(10_000)
+    now().1 - i64::try_from(milliseconds).unwrap_or(0).saturating_mul(10_000)
 }
 
 fn timer_resolution() -> u32 {

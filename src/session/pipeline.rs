@@ -177,8 +177,8 @@ impl Drop for Feed {
     }
 }
 
-/// The thread that puts the events in order and gives them to a [`Sink`]. A drop gives the sink what is still
-/// to come and waits for that: the thread does not work on while the program ends.
+/// The thread that puts the events in order and gives them to a [`Sink`]. A drop gives the sink what is still to come and
+/// waits for that: the thread does not work on while the program ends.
 #[derive(Debug)]
 pub struct Pipeline<S> {
     /// `None` is the end, whatever feeds are still there.

@@ -209,7 +209,7 @@ impl<S: Sink> Recorder<S> {
         let (kernel_opened, header) = consumer::open(&kernel.name)?;
 
         let origin = machine::origin(base, &header, in_force);
-        let clock = origin.clock;
+        let window = (origin.clock.frequency * WINDOW_SECONDS) as i64;
         let started = Started {
             origin,
             interval: in_force,
@@ -217,7 +217,7 @@ impl<S: Sink> Recorder<S> {
             stale: stale.stopped,
             missing: missing.into_iter().collect(),
         };
-        let pipeline = Pipeline::start(make(&started.origin), (clock.frequency * WINDOW_SECONDS) as i64)
+        let pipeline = Pipeline::start(make(&started.origin), window)
             .map_err(|error| SessionError::Thread(error.to_string()))?;
         let counters = pipeline.counters();
         let profile = Profile { flag: ProfileFlag::Group, since: Instant::now(), other_tried: false };

@@ -17,10 +17,9 @@ use crate::interned::Interned;
 use crate::prefix_tree::NodeId;
 use crate::profile::Category;
 use crate::report::format::{Content, Format, Needs, Picture, Tops};
-use crate::report::text::nanoseconds;
 
 use super::code::{self, Code, StackId, Strings};
-use super::remarks::{interval, remarks, since_1970, span};
+use super::remarks::{remarks, since_1970, span};
 use super::threads::{Process, Threads, samples};
 use super::values::Values;
 
@@ -155,12 +154,12 @@ fn head(picture: &Picture<'_>, tables: &mut Tables) -> otlp::Profile {
     let mut text = |text| index(tables.strings.number(text));
     let values = Values::of(picture);
     let measured = otlp::ValueType { type_strindex: text(&values.kind), unit_strindex: text(values.unit) };
-    let is_sampled = values.are_sampled();
+    let period = values.period(picture);
     let span = span(picture);
     otlp::Profile {
         sample_type: Some(measured),
-        period_type: is_sampled.then_some(measured),
-        period: if is_sampled { nanoseconds(interval(picture)) } else { 0 },
+        period_type: period.map(|_| measured),
+        period: period.unwrap_or(0),
         time_unix_nano: u64::try_from(span.start).unwrap_or(0),
         // The last sample is inside.
         duration_nano: u64::try_from(span.length.saturating_add(1)).unwrap_or(0),

@@ -11,11 +11,10 @@ use prost::Message;
 
 use crate::prefix_tree::NodeId;
 use crate::report::format::{Content, Format, Needs, Picture, Tops};
-use crate::report::text::nanoseconds;
 use crate::trace::Module;
 
 use super::code::{self, Code, StackId, Strings};
-use super::remarks::{Cutter, interval, remarks, span};
+use super::remarks::{Cutter, remarks, span};
 use super::threads::{Threads, samples};
 use super::values::Values;
 
@@ -193,12 +192,12 @@ fn head(picture: &Picture<'_>, strings: &mut Strings) -> Profile {
     let values = Values::of(picture);
     let samples = ValueType { kind: text("samples"), unit: text("count") };
     let measured = ValueType { kind: text(&values.kind), unit: text(values.unit) };
-    let is_sampled = values.are_sampled();
+    let period = values.period(picture);
     let span = span(picture);
     Profile {
         sample_type: vec![samples, measured],
-        period_type: is_sampled.then_some(measured),
-        period: if is_sampled { nanoseconds(interval(picture)) } else { 0 },
+        period_type: period.map(|_| measured),
+        period: period.unwrap_or(0),
         default_sample_type: measured.kind,
         time_nanos: span.start,
         duration_nanos: span.length,

@@ -4,6 +4,8 @@ use crate::profile::{Metric, Unit};
 use crate::report::format::Picture;
 use crate::report::text::nanoseconds;
 
+use super::remarks::interval;
+
 /// The values of a picture's samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Values {
@@ -33,8 +35,8 @@ impl Values {
         }
     }
 
-    /// True for samples that were taken at intervals.
-    pub(super) fn are_sampled(&self) -> bool {
-        self.metric == Metric::CPU
+    /// The interval at which samples were taken, in that unit; `None` for what happens at any time.
+    pub(super) fn period(&self, picture: &Picture<'_>) -> Option<i64> {
+        (self.metric == Metric::CPU).then(|| self.value(interval(picture)))
     }
 }

@@ -82,7 +82,8 @@ fn perfview() {
     assert!(samples[0].ends_with(" Metric=\"30.0000\"/>"), "{samples:?}");
     assert!(xml.contains("<ScalingPolicy>TimeMetric<"), "{xml}");
     let xml = xml_of(&recording, &["--event", "Thread/CSwitch", "--name", "a.exe"]);
-    let mut samples = xml.lines().filter(|line| line.starts_with("<Sample "));
-    assert!(samples.all(|sample| sample.ends_with(" Metric=\"1\"/>")), "{xml}");
+    let samples: Vec<&str> = xml.lines().filter(|line| line.starts_with("<Sample ")).collect();
+    assert_eq!(samples.len(), 3, "{xml}");
+    assert!(samples.iter().all(|sample| sample.ends_with(" Metric=\"1\"/>")), "{xml}");
     assert!(xml.contains("<ScalingPolicy>ScaleToData<"), "{xml}");
 }
